@@ -1,0 +1,282 @@
+// Package backend is the upstream side of the proxy: it makes connections to
+// the Redis behind it (or to a store inside the process), keeps the ordered
+// streams that sessions share and the private connections they borrow, and
+// sees to it that the limiter scripts are there. It is the only package that
+// knows go-redis.
+package backend
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"sync"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// Defaults of Config.
+const (
+	DefaultDialTimeout = time.Second
+	DefaultTimeout     = 5 * time.Second
+)
+
+// idleStream is how long the stream of an identity nobody uses is kept.
+const idleStream = time.Minute
+
+var errTimeout = errors.New("no reply in time")
+
+// Config says where the upstream is. The zero value is the embedded store.
+type Config struct {
+	// URL is a redis://, rediss:// or unix:// URL with user, password and
+	// database. Empty: an embedded store that lives as long as the Backend.
+	URL string
+	// DialTimeout bounds connecting and greeting. Default 1 s.
+	DialTimeout time.Duration
+	// Timeout is how long a shared stream may owe replies and hear nothing
+	// before it is given up. Default 5 s.
+	Timeout time.Duration
+	// Logger is told of connections made and lost. Default slog.Default().
+	Logger *slog.Logger
+}
+
+// Identity is whom the upstream takes a connection for, and how it answers.
+// Sessions of the same identity share a stream.
+type Identity struct {
+	User, Password string
+	DB             int
+	Protocol       int // 2 or 3
+}
+
+func (id Identity) user() string {
+	if id.User == "" {
+		return "default"
+	}
+	return id.User
+}
+
+// Backend is the upstream. Its methods are safe for concurrent use.
+type Backend struct {
+	config   Config
+	options  *redis.Options
+	dial     func(ctx context.Context, network, addr string) (net.Conn, error)
+	embedded *embedded
+	log      *slog.Logger
+
+	ctx    context.Context // ends when the backend is closed
+	cancel context.CancelFunc
+	tasks  sync.WaitGroup
+
+	mu      sync.Mutex
+	streams map[Identity]*Stream
+	private map[*Private]bool
+	idle    map[Identity][]*Private
+	watched map[*link]*watch
+	closed  bool
+}
+
+// New checks the configuration. It does not connect; use Check to find out
+// whether the upstream is there.
+func New(config Config) (*Backend, error) {
+	b := &Backend{
+		config:  config,
+		log:     config.Logger,
+		streams: make(map[Identity]*Stream),
+		private: make(map[*Private]bool),
+		idle:    make(map[Identity][]*Private),
+		watched: make(map[*link]*watch),
+	}
+	if b.log == nil {
+		b.log = slog.Default()
+	}
+	if b.config.DialTimeout <= 0 {
+		b.config.DialTimeout = DefaultDialTimeout
+	}
+	if b.config.Timeout <= 0 {
+		b.config.Timeout = DefaultTimeout
+	}
+	if config.URL == "" {
+		b.embedded = newEmbedded()
+		b.options = &redis.Options{Network: "memory", Addr: "embedded store"}
+		b.dial = b.embedded.dial
+	} else if err := b.parseURL(config.URL); err != nil {
+		return nil, err
+	}
+	b.ctx, b.cancel = context.WithCancel(context.Background())
+	b.tasks.Go(b.watchdog)
+	return b, nil
+}
+
+func (b *Backend) parseURL(url string) error {
+	options, err := redis.ParseURL(url)
+	if err != nil {
+		return fmt.Errorf("invalid upstream URL: %w", err)
+	}
+	options.DialTimeout = b.config.DialTimeout
+	b.options = options
+	b.dial = redis.NewDialer(options)
+	return nil
+}
+
+// Addr returns the upstream's address for people to read.
+func (b *Backend) Addr() string {
+	return b.options.Addr
+}
+
+// Default is the identity of a session that has said nothing yet.
+func (b *Backend) Default() Identity {
+	return Identity{User: b.options.Username, Password: b.options.Password, DB: b.options.DB, Protocol: 2}
+}
+
+// Check connects to the upstream and returns the error if that fails.
+func (b *Backend) Check() error {
+	s := b.Acquire(b.Default())
+	defer b.Release(s)
+	return s.Connect()
+}
+
+// open makes a connection and greets the upstream on it.
+func (b *Backend) open(ctx context.Context, id Identity, lost func(*link, error)) (*link, error) {
+	conn, needsAuth, err := b.connect(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	repairs := &repairer{timeout: b.config.Timeout, dial: func(ctx context.Context) (net.Conn, error) {
+		conn, _, err := b.connect(ctx, id)
+		return conn, err
+	}}
+	return newLink(conn, repairs, needsAuth, lost), nil
+}
+
+func (b *Backend) connect(ctx context.Context, id Identity) (conn net.Conn, needsAuth bool, err error) {
+	conn, err = b.dial(ctx, b.options.Network, b.options.Addr)
+	if err != nil {
+		return nil, false, err
+	}
+	needsAuth, err = handshake(ctx, conn, id)
+	if err != nil {
+		return nil, false, err
+	}
+	return conn, needsAuth, nil
+}
+
+// Acquire returns the stream of an identity for use until Release.
+func (b *Backend) Acquire(id Identity) *Stream {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	s := b.streams[id]
+	if s == nil {
+		s = &Stream{backend: b, id: id, closed: b.closed}
+		b.streams[id] = s
+	}
+	s.refs++
+	return s
+}
+
+// Release gives back what Acquire returned. A stream nobody uses is kept a
+// while if it is connected.
+func (b *Backend) Release(s *Stream) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	s.refs--
+	if s.refs > 0 || s.id == b.Default() {
+		return
+	}
+	if s.link.Load() == nil {
+		delete(b.streams, s.id)
+		return
+	}
+	time.AfterFunc(idleStream, func() { b.retire(s) })
+}
+
+// retire closes a stream that still nobody uses.
+func (b *Backend) retire(s *Stream) {
+	b.mu.Lock()
+	unused := s.refs == 0 && b.streams[s.id] == s
+	if unused {
+		delete(b.streams, s.id)
+	}
+	b.mu.Unlock()
+	if unused {
+		s.close()
+	}
+}
+
+func (b *Backend) addPrivate(p *Private) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.closed {
+		p.link.fail(errClosed)
+	}
+	if !p.link.failed() {
+		b.private[p] = true
+	}
+}
+
+func (b *Backend) removePrivate(p *Private) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	delete(b.private, p)
+	idle := b.idle[p.id]
+	for i, q := range idle {
+		if q == p {
+			b.idle[p.id] = append(idle[:i], idle[i+1:]...)
+			break
+		}
+	}
+}
+
+func (b *Backend) takeIdle(id Identity) *Private {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	idle := b.idle[id]
+	if len(idle) == 0 {
+		return nil
+	}
+	p := idle[len(idle)-1]
+	b.idle[id] = idle[:len(idle)-1]
+	return p
+}
+
+func (b *Backend) putIdle(p *Private) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.closed || !b.private[p] || len(b.idle[p.id]) >= maxIdlePrivate {
+		return false
+	}
+	b.idle[p.id] = append(b.idle[p.id], p)
+	return true
+}
+
+// Close ends every connection and waits until all is quiet. It may be called
+// twice.
+func (b *Backend) Close() error {
+	b.mu.Lock()
+	b.closed = true
+	streams := b.streams
+	b.streams = make(map[Identity]*Stream)
+	private := make([]*Private, 0, len(b.private))
+	for p := range b.private {
+		private = append(private, p)
+	}
+	b.mu.Unlock()
+	b.cancel()
+	for _, s := range streams {
+		s.close()
+	}
+	for _, p := range private {
+		p.link.close()
+	}
+	b.tasks.Wait()
+	if b.embedded != nil {
+		b.embedded.close()
+	}
+	return nil
+}
+
+func isReplyError(err error) bool {
+	var refused *ReplyError
+	return errors.As(err, &refused)
+}

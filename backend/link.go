@@ -1,0 +1,393 @@
+package backend
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"net"
+	"runtime"
+	"sync"
+	"sync/atomic"
+)
+
+// readBuffer is how much of the upstream's replies one read takes.
+const readBuffer = 64 << 10
+
+// maxQueued is how many bytes may wait to be written to one upstream
+// connection before those who submit more must wait.
+const maxQueued = 16 << 20
+
+var errClosed = errors.New("closed")
+
+// Request is one command on its way upstream.
+type Request struct {
+	// Bytes is the command as a RESP array. A submitted request may not be
+	// changed when it has 64 KiB or more.
+	Bytes []byte
+	// Script marks an EVALSHA of a limiter script. Should the upstream have
+	// lost the script, the command is run again as EVAL (NOSCRIPT says that
+	// it was not run).
+	Script bool
+	// Discard drops the reply; the sink is told of its end all the same.
+	Discard bool
+	// Instead, if set, takes the place of the upstream's reply.
+	Instead []byte
+}
+
+// Sink receives replies. Its methods are called by one goroutine at a time
+// for each connection and must not wait for the network.
+type Sink interface {
+	// Reply takes the next bytes of the oldest reply it is owed; last marks
+	// the reply's end. It reports whether it wants to be flushed and had not
+	// said so before.
+	Reply(part []byte, last bool) (flush bool)
+	// Flush is called when no more replies are at hand.
+	Flush()
+	// Raw takes bytes of a private connection that passes everything on. It
+	// may wait: then the upstream is not read either.
+	Raw(b []byte)
+	// Broken says that the rest of the reply it has taken a part of will
+	// never come. It reports the same as Reply.
+	Broken() (flush bool)
+	// Lost says that the private connection of the sink is gone.
+	Lost(err error)
+}
+
+// owed is a reply the upstream has yet to send.
+type owed struct {
+	sink    Sink
+	discard bool
+	instead []byte
+	repair  []byte // the EVALSHA as it was sent, or empty
+}
+
+// link is one upstream connection that many goroutines submit commands to.
+// Commands leave in the order they were submitted, gathered into few writes,
+// and every reply goes to the sink of its command. A link that fails stays
+// failed: all it owes is answered with an error and nothing is sent again.
+type link struct {
+	conn      net.Conn
+	needsAuth bool // the upstream wants a password this link did not give
+	lost      func(*link, error)
+	repairs   *repairer
+
+	mu       sync.Mutex
+	writable sync.Cond // there is something to write, or the link is closed
+	room     sync.Cond // the send queue has room again, or the link is closed
+	send     sendQueue
+	arriving []owed // submitted since the reader last looked
+	raw      Sink   // set: everything that is read goes there
+	err      error  // why the link is closed
+
+	inFlight atomic.Int64  // replies owed
+	progress atomic.Uint64 // reads done, for the watchdog
+
+	// Used by the reader alone.
+	frame   framer
+	current []owed
+	next    int  // in current
+	push    bool // the reply at hand is out of band
+	dirty   []Sink
+
+	goroutines sync.WaitGroup
+}
+
+// newLink takes over a connection that has finished its handshake. lost is
+// called once when it has failed or was closed, after every reply owed has been
+// answered.
+func newLink(conn net.Conn, repairs *repairer, needsAuth bool, lost func(*link, error)) *link {
+	l := &link{conn: conn, repairs: repairs, needsAuth: needsAuth, lost: lost}
+	l.writable.L, l.room.L = &l.mu, &l.mu
+	l.goroutines.Add(2)
+	go l.writeLoop()
+	go l.readLoop()
+	return l
+}
+
+// submit queues requests in order. It waits while the queue is full. When the
+// link is closed nothing was queued and the error says why.
+func (l *link) submit(sink Sink, requests []Request) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for l.send.size > maxQueued && l.err == nil {
+		l.room.Wait()
+	}
+	if l.err != nil {
+		return l.err
+	}
+	idle := l.send.size == 0
+	for i := range requests {
+		if l.raw == nil {
+			l.owe(sink, &requests[i])
+		}
+		l.send.add(requests[i].Bytes)
+	}
+	if idle {
+		l.writable.Signal()
+	}
+	return nil
+}
+
+// owe notes the reply to r, reusing the buffers of replies long delivered.
+func (l *link) owe(sink Sink, r *Request) {
+	n := len(l.arriving)
+	if n < cap(l.arriving) {
+		l.arriving = l.arriving[:n+1]
+	} else {
+		l.arriving = append(l.arriving, owed{})
+	}
+	o := &l.arriving[n]
+	o.sink, o.discard, o.instead = sink, r.Discard, r.Instead
+	o.repair = o.repair[:0]
+	if r.Script {
+		o.repair = append(o.repair, r.Bytes...)
+	}
+	l.inFlight.Add(1)
+}
+
+// passThrough makes all that is read from now on go to sink as it comes.
+// Nothing may be owed.
+func (l *link) passThrough(sink Sink) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.raw = sink
+}
+
+// close gives the link up and waits until its goroutines are done. It must not
+// be called from a sink.
+func (l *link) close() {
+	l.fail(errClosed)
+	l.goroutines.Wait()
+}
+
+// fail gives the link up for the reason err; the first reason stays.
+func (l *link) fail(err error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.err != nil {
+		return
+	}
+	l.err = err
+	l.conn.Close()
+	l.writable.Signal()
+	l.room.Broadcast()
+}
+
+// failed reports whether the link has been given up.
+func (l *link) failed() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.err != nil
+}
+
+func (l *link) writeLoop() {
+	defer l.goroutines.Done()
+	for {
+		small, large, ok := l.takeQueued()
+		if !ok {
+			return
+		}
+		var err error
+		if large != nil {
+			_, err = large.WriteTo(l.conn)
+		} else {
+			_, err = l.conn.Write(small)
+		}
+		if err != nil {
+			l.fail(err)
+			return
+		}
+	}
+}
+
+// takeQueued waits for something to write. It lets the sessions that are ready
+// to run go first, so that what they have to say leaves in the same write.
+func (l *link) takeQueued() (small []byte, large net.Buffers, ok bool) {
+	l.mu.Lock()
+	for l.send.size == 0 && l.err == nil {
+		l.writable.Wait()
+	}
+	l.mu.Unlock()
+	runtime.Gosched()
+
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.err != nil {
+		return nil, nil, false
+	}
+	if l.send.size > maxQueued {
+		l.room.Broadcast()
+	}
+	small, large = l.send.take()
+	return small, large, true
+}
+
+func (l *link) readLoop() {
+	defer l.goroutines.Done()
+	err := l.read()
+	l.fail(err)
+	l.mu.Lock()
+	err = l.err
+	l.mu.Unlock()
+	l.repairs.close()
+	l.answerOwed(err)
+	l.lost(l, err)
+}
+
+// read delivers replies until the connection ends. The buffer grows only for a
+// line that does not fit it.
+func (l *link) read() (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("panic while delivering replies: %v", p)
+		}
+	}()
+	buf := make([]byte, readBuffer)
+	have := 0
+	for {
+		n, err := l.conn.Read(buf[have:])
+		if n == 0 && err != nil {
+			return err
+		}
+		l.progress.Add(1)
+		have += n
+		used, err := l.deliver(buf[:have])
+		l.flush()
+		if err != nil {
+			return err
+		}
+		have = copy(buf, buf[used:have])
+		if have == len(buf) {
+			buf = append(buf, make([]byte, len(buf))...)
+		}
+	}
+}
+
+// deliver hands the replies in b to their sinks and returns how many bytes it
+// is done with.
+func (l *link) deliver(b []byte) (used int, err error) {
+	for used < len(b) {
+		rest := b[used:]
+		if !l.frame.inside {
+			if sink := l.passing(); sink != nil {
+				sink.Raw(rest)
+				return len(b), nil
+			}
+			// On a shared connection nobody asked for what is pushed.
+			l.push = rest[0] == '>'
+		}
+		n, whole, err := l.frame.next(rest)
+		if err != nil {
+			return used, err
+		}
+		if n == 0 {
+			return used, nil
+		}
+		if !l.push {
+			if err := l.deliverPart(rest[:n], whole); err != nil {
+				return used, err
+			}
+		}
+		used += n
+	}
+	return used, nil
+}
+
+// passing returns the sink that takes everything, if there is one.
+func (l *link) passing() Sink {
+	if l.next < len(l.current) {
+		return nil
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.raw
+}
+
+// oldest returns the reply that is owed next, or nil.
+func (l *link) oldest() *owed {
+	if l.next == len(l.current) {
+		l.mu.Lock()
+		l.current, l.arriving = l.arriving, l.current[:0]
+		l.mu.Unlock()
+		l.next = 0
+		if len(l.current) == 0 {
+			return nil
+		}
+	}
+	return &l.current[l.next]
+}
+
+// deliverPart hands on the next bytes of the reply that is owed next.
+func (l *link) deliverPart(part []byte, last bool) error {
+	o := l.oldest()
+	if o == nil {
+		return fmt.Errorf("%w: a reply to nothing: %.40q", errReply, part)
+	}
+	switch {
+	case o.discard:
+		part = nil
+	case o.instead != nil:
+		part = nil
+		if last {
+			part = o.instead
+		}
+	case len(o.repair) > 0 && bytes.HasPrefix(part, noScript):
+		part = l.repairs.run(o.repair)
+	}
+	if !last {
+		if len(part) > 0 {
+			l.give(o.sink, part, false)
+		}
+		return nil
+	}
+	sink := o.sink
+	o.sink, o.instead = nil, nil
+	if cap(o.repair) > keptRepair {
+		o.repair = nil
+	}
+	l.next++
+	l.inFlight.Add(-1)
+	l.give(sink, part, true)
+	return nil
+}
+
+func (l *link) give(sink Sink, part []byte, last bool) {
+	if sink.Reply(part, last) {
+		l.dirty = append(l.dirty, sink)
+	}
+}
+
+// flush lets the sinks that took replies send them on.
+func (l *link) flush() {
+	for i, sink := range l.dirty {
+		l.dirty[i] = nil
+		sink.Flush()
+	}
+	l.dirty = l.dirty[:0]
+}
+
+// answerOwed answers everything that is owed with the error that ended the
+// link. Whether those commands were run can't be known.
+func (l *link) answerOwed(err error) {
+	line := LostReply(err)
+	if l.frame.inside && !l.push && l.oldest() != nil {
+		// A part of this reply may be on its way already: the sink can't
+		// be given an answer, only be told that its place has gone.
+		o := l.oldest()
+		l.next++
+		l.inFlight.Add(-1)
+		if o.sink.Broken() {
+			l.dirty = append(l.dirty, o.sink)
+		}
+	}
+	for o := l.oldest(); o != nil; o = l.oldest() {
+		l.next++
+		l.inFlight.Add(-1)
+		if o.discard {
+			l.give(o.sink, nil, true)
+			continue
+		}
+		l.give(o.sink, line, true)
+	}
+	l.flush()
+}

@@ -1,0 +1,96 @@
+package backend
+
+import (
+	"context"
+	"sync"
+)
+
+// maxIdlePrivate is how many clean private connections are kept for the next
+// session of the same identity.
+const maxIdlePrivate = 64
+
+// Private is an upstream connection of one session's own, for what a shared
+// one can't carry: transactions, blocking commands, subscriptions.
+type Private struct {
+	backend *Backend
+	id      Identity
+	link    *link
+
+	mu   sync.Mutex
+	sink Sink // nil while the connection is idle
+}
+
+// Private returns a clean connection for id, an idle one or a new one. Its
+// replies go to sink, which is also told should it be lost.
+func (b *Backend) Private(ctx context.Context, id Identity, sink Sink) (*Private, error) {
+	for p := b.takeIdle(id); p != nil; p = b.takeIdle(id) {
+		if p.attach(sink) {
+			return p, nil
+		}
+	}
+	p := &Private{backend: b, id: id, sink: sink}
+	ctx, cancel := context.WithTimeout(ctx, b.config.DialTimeout)
+	defer cancel()
+	l, err := b.open(ctx, id, p.lost)
+	if err != nil {
+		return nil, err
+	}
+	p.link = l
+	b.addPrivate(p)
+	return p, nil
+}
+
+// Submit sends requests in order. An error says that nothing was sent.
+func (p *Private) Submit(requests []Request) error {
+	p.mu.Lock()
+	sink := p.sink
+	p.mu.Unlock()
+	return p.link.submit(sink, requests)
+}
+
+// PassThrough gives all that the upstream sends from now on to the sink's Raw.
+// Nothing may be owed. From then on the connection can only be discarded.
+func (p *Private) PassThrough() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.link.passThrough(p.sink)
+}
+
+// Release puts the connection back for others to use. The caller vouches that
+// no reply is owed and that the connection is as it was when it was new.
+func (p *Private) Release() {
+	p.mu.Lock()
+	p.sink = nil
+	p.mu.Unlock()
+	if !p.backend.putIdle(p) {
+		p.Discard()
+	}
+}
+
+// Discard ends the connection; its sink hears no more of it.
+func (p *Private) Discard() {
+	p.mu.Lock()
+	p.sink = nil
+	p.mu.Unlock()
+	p.link.fail(errClosed)
+}
+
+// attach gives an idle connection to a session. It reports false when the
+// connection has ended meanwhile.
+func (p *Private) attach(sink Sink) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.sink = sink
+	return !p.link.failed()
+}
+
+// lost is called when the connection has ended and all it owed is answered.
+func (p *Private) lost(_ *link, err error) {
+	p.backend.removePrivate(p)
+	p.mu.Lock()
+	sink := p.sink
+	p.mu.Unlock()
+	if sink != nil {
+		sink.Lost(err)
+	}
+}

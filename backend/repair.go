@@ -1,0 +1,56 @@
+package backend
+
+import (
+	"context"
+	"net"
+	"time"
+
+	"cellproxy/commands"
+)
+
+// noScript begins the reply to an EVALSHA whose script the upstream does not
+// have (any more).
+var noScript = []byte("-NOSCRIPT")
+
+// keptRepair is the largest buffer kept for the next limiter command.
+const keptRepair = 4 << 10
+
+// repairer runs limiter commands that the upstream answered with NOSCRIPT, as
+// EVAL, on a connection of its own. EVAL also brings the script back, so the
+// commands after it succeed again. It belongs to the reader of one link, which
+// waits meanwhile: replies stay in order.
+type repairer struct {
+	dial    func(context.Context) (net.Conn, error)
+	timeout time.Duration
+	conn    *callConn
+}
+
+// run returns the reply to an EVALSHA that was refused.
+func (r *repairer) run(evalsha []byte) []byte {
+	eval := commands.EvalFromEvalSHA(evalsha)
+	if eval == nil {
+		return UnavailableReply(errNotOurs)
+	}
+	if r.conn == nil {
+		ctx, cancel := context.WithTimeout(context.Background(), r.timeout)
+		defer cancel()
+		conn, err := r.dial(ctx)
+		if err != nil {
+			return UnavailableReply(err)
+		}
+		r.conn = newCallConn(conn)
+	}
+	reply, err := r.conn.call(eval, time.Now().Add(r.timeout))
+	if err != nil {
+		r.close()
+		return LostReply(err)
+	}
+	return reply
+}
+
+func (r *repairer) close() {
+	if r.conn != nil {
+		r.conn.conn.Close()
+		r.conn = nil
+	}
+}

@@ -1,0 +1,142 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"net"
+	"os"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"cellproxy/backend"
+	"cellproxy/proxy"
+)
+
+const defaultListen = "127.0.0.1:6380"
+
+// serveConfig is what the flags of serve say.
+type serveConfig struct {
+	listen          string
+	upstream        string
+	dialTimeout     time.Duration
+	upstreamTimeout time.Duration
+	writeTimeout    time.Duration
+	shutdownTimeout time.Duration
+	maxClients      int
+	outputLimit     int
+	unprotected     bool
+}
+
+func newServe() *cobra.Command {
+	var config serveConfig
+	cmd := &cobra.Command{
+		Use:   "serve",
+		Short: "Serve Redis clients",
+		Long: `Serve Redis clients until SIGTERM or SIGINT.
+
+Without --upstream the data lives in a small store inside the process and is
+gone with it: good for a first try. Every flag can also be set by an environment
+variable: CELLPROXY_LISTEN for --listen, and so on; flags win.`,
+		Example: `  cellproxy serve
+  cellproxy serve --upstream redis://127.0.0.1:6379
+  cellproxy serve --listen 127.0.0.1:7000 --upstream rediss://user:password@redis.example:6379/2`,
+		Args: noArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := environment(cmd.Flags()); err != nil {
+				return err
+			}
+			if err := config.validate(); err != nil {
+				return usageError{err}
+			}
+			return serve(cmd.Context(), config, slog.New(slog.NewTextHandler(os.Stderr, nil)))
+		},
+	}
+	config.addFlags(cmd.Flags())
+	return cmd
+}
+
+func (c *serveConfig) addFlags(flags *pflag.FlagSet) {
+	flags.SortFlags = false
+	flags.StringVar(&c.listen, "listen", defaultListen, "address to listen on: host:port, or unix:/path/to.sock")
+	flags.StringVar(&c.upstream, "upstream", "", "the Redis behind: redis://, rediss:// or unix:// URL (default: a store inside the process)")
+	flags.DurationVar(&c.dialTimeout, "dial-timeout", backend.DefaultDialTimeout, "how long connecting upstream may take")
+	flags.DurationVar(&c.upstreamTimeout, "upstream-timeout", backend.DefaultTimeout, "how long the upstream may leave commands unanswered; blocking commands are exempt")
+	flags.DurationVar(&c.writeTimeout, "write-timeout", proxy.DefaultWriteTimeout, "how long a client may take no bytes of its replies")
+	flags.DurationVar(&c.shutdownTimeout, "shutdown-timeout", 10*time.Second, "how long clients may take to finish at shutdown")
+	flags.IntVar(&c.maxClients, "max-clients", proxy.DefaultMaxClients, "how many clients may be connected")
+	flags.IntVar(&c.outputLimit, "client-output-limit", proxy.DefaultOutputLimit, "bytes of finished replies that may wait for a client to read them")
+	flags.BoolVar(&c.unprotected, "unprotected", false, "allow listening beyond loopback, where anybody who can connect is served")
+}
+
+// validate checks everything that can be checked before anything is opened.
+func (c *serveConfig) validate() error {
+	for name, d := range map[string]time.Duration{
+		"dial-timeout": c.dialTimeout, "upstream-timeout": c.upstreamTimeout,
+		"write-timeout": c.writeTimeout, "shutdown-timeout": c.shutdownTimeout,
+		"max-clients": time.Duration(c.maxClients), "client-output-limit": time.Duration(c.outputLimit),
+	} {
+		if d <= 0 {
+			return fmt.Errorf("invalid --%s: %w", name, errNotPositive)
+		}
+	}
+	return c.validateListen()
+}
+
+func (c *serveConfig) validateListen() error {
+	if len(c.listen) > 5 && c.listen[:5] == "unix:" {
+		return nil
+	}
+	host, _, err := net.SplitHostPort(c.listen)
+	if err != nil {
+		return fmt.Errorf("invalid --listen: %w", err)
+	}
+	ip := net.ParseIP(host)
+	if c.unprotected || host == "localhost" || ip != nil && ip.IsLoopback() {
+		return nil
+	}
+	return fmt.Errorf("--listen %s is open to the network and there is no authentication: listen on loopback or add --unprotected", c.listen)
+}
+
+// serve runs the proxy until ctx ends.
+func serve(ctx context.Context, config serveConfig, log *slog.Logger) error {
+	upstream, err := backend.New(backend.Config{
+		URL: config.upstream, DialTimeout: config.dialTimeout, Timeout: config.upstreamTimeout, Logger: log,
+	})
+	if err != nil {
+		return usageError{err}
+	}
+	defer upstream.Close()
+	server := proxy.New(proxy.Config{
+		Backend: upstream, MaxClients: config.maxClients, OutputLimit: config.outputLimit,
+		WriteTimeout: config.writeTimeout, Logger: log,
+	})
+	if err := server.Listen(config.listen); err != nil {
+		return err
+	}
+	if err := upstream.Check(); err == nil {
+		log.Info("upstream is ready", "addr", upstream.Addr())
+	}
+	log.Info("listening", "addr", server.Addr().String())
+	return serveUntil(ctx, server, config.shutdownTimeout, log)
+}
+
+// serveUntil serves until ctx ends, then lets the clients finish.
+func serveUntil(ctx context.Context, server *proxy.Server, patience time.Duration, log *slog.Logger) error {
+	served := make(chan error, 1)
+	go func() { served <- server.Serve() }()
+	select {
+	case err := <-served:
+		return err
+	case <-ctx.Done():
+	}
+	log.Info("shutting down")
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	if err := server.Shutdown(ctx); err != nil {
+		log.Warn("clients were cut off", "after", patience)
+	}
+	return <-served
+}

@@ -1,0 +1,272 @@
+package proxy
+
+import (
+	"bytes"
+	"strconv"
+	"strings"
+
+	"github.com/tidwall/redcon"
+
+	"cellproxy/backend"
+	"cellproxy/commands"
+)
+
+// The commands of this file are about the client's connection. On the shared
+// stream the proxy keeps what they set; a wire leaves them to the upstream, and
+// within a transaction they make the session a wire.
+
+var replyOK = []byte("+OK\r\n")
+
+// owned reports whether the upstream must see a connection command itself, and
+// sends it there if so.
+func (s *session) owned(cmd redcon.Command) bool {
+	switch {
+	case s.sticky:
+		s.forward(cmd)
+	case s.multi || s.watching:
+		s.stick(cmd)
+	default:
+		return false
+	}
+	return true
+}
+
+// become moves the session to the stream of another identity if the upstream
+// agrees to the command that asks for it. reply may change what it says.
+func (s *session) become(next backend.Identity, command []byte) (reply []byte, ok bool) {
+	if s.settle() != nil {
+		return nil, false
+	}
+	stream := s.server.config.Backend.Acquire(next)
+	if err := stream.Connect(); err != nil {
+		s.server.config.Backend.Release(stream)
+		return refusal(err), false
+	}
+	reply, err := s.ask(stream, command)
+	if err != nil || len(reply) == 0 || reply[0] == '-' {
+		s.server.config.Backend.Release(stream)
+		return reply, false
+	}
+	s.useStream(stream)
+	s.identity = next
+	return reply, true
+}
+
+// selectDB handles SELECT. An argument that is no database is for the upstream
+// to refuse.
+func (s *session) selectDB(cmd redcon.Command) {
+	if s.owned(cmd) {
+		return
+	}
+	if len(cmd.Args) == 2 {
+		arg := string(cmd.Args[1])
+		if db, err := strconv.Atoi(arg); err == nil && db >= 0 && strconv.Itoa(db) == arg {
+			next := s.identity
+			next.DB = db
+			reply, _ := s.become(next, cmd.Raw)
+			s.reply(reply)
+			return
+		}
+	}
+	s.forward(cmd)
+}
+
+// auth handles AUTH: the upstream checks the password.
+func (s *session) auth(cmd redcon.Command) {
+	if s.owned(cmd) {
+		return
+	}
+	next := s.identity
+	switch len(cmd.Args) {
+	case 2:
+		next.User, next.Password = "", string(cmd.Args[1])
+	case 3:
+		next.User, next.Password = string(cmd.Args[1]), string(cmd.Args[2])
+	default:
+		s.forward(cmd)
+		return
+	}
+	reply, _ := s.become(next, cmd.Raw)
+	s.reply(reply)
+}
+
+// hello handles HELLO. What is not well-formed is for the upstream to refuse.
+func (s *session) hello(cmd redcon.Command) {
+	if s.owned(cmd) {
+		return
+	}
+	next, name, ok := parseHello(s.identity, cmd.Args)
+	if !ok {
+		s.forward(cmd)
+		return
+	}
+	reply, ok := s.become(next, cmd.Raw)
+	if ok {
+		reply = patchID(reply, s.id)
+		if name != nil {
+			s.name = bytes.Clone(name)
+		}
+	}
+	s.reply(reply)
+}
+
+// parseHello returns whom a HELLO makes of id, and the name it sets, if any.
+func parseHello(id backend.Identity, args [][]byte) (next backend.Identity, name []byte, ok bool) {
+	if len(args) == 1 {
+		return id, nil, true
+	}
+	switch string(args[1]) {
+	case "2":
+		id.Protocol = 2
+	case "3":
+		id.Protocol = 3
+	default:
+		return id, nil, false
+	}
+	for args = args[2:]; len(args) > 0; {
+		switch option := strings.ToUpper(string(args[0])); {
+		case option == "AUTH" && len(args) >= 3:
+			id.User, id.Password = string(args[1]), string(args[2])
+			args = args[3:]
+		case option == "SETNAME" && len(args) >= 2:
+			name = args[1]
+			args = args[2:]
+		default:
+			return id, nil, false
+		}
+	}
+	return id, name, true
+}
+
+// patchID puts the session's id in the place of the shared connection's.
+func patchID(reply []byte, id int64) []byte {
+	field := []byte("$2\r\nid\r\n:")
+	at := bytes.Index(reply, field)
+	if at < 0 {
+		return reply
+	}
+	at += len(field)
+	end := bytes.IndexByte(reply[at:], '\r')
+	if end < 0 {
+		return reply
+	}
+	patched := strconv.AppendInt(bytes.Clone(reply[:at]), id, 10)
+	return append(patched, reply[at+end:]...)
+}
+
+// client handles CLIENT: what it says about the session's own connection.
+func (s *session) client(cmd redcon.Command) {
+	if s.owned(cmd) {
+		return
+	}
+	if len(cmd.Args) < 2 || s.stream.NeedsAuth() {
+		s.forward(cmd)
+		return
+	}
+	args := cmd.Args[2:]
+	switch sub := strings.ToUpper(string(cmd.Args[1])); {
+	case sub == "ID" && len(args) == 0:
+		s.reply(redcon.AppendInt(nil, s.id))
+	case sub == "GETNAME" && len(args) == 0:
+		s.reply(s.nameReply())
+	case sub == "SETNAME" && len(args) == 1:
+		s.setName(cmd)
+	case sub == "REPLY" && len(args) == 1:
+		s.clientReply(cmd)
+	case sub == "TRACKING" || sub == "CACHING" || sub == "NO-EVICT" || sub == "NO-TOUCH":
+		s.stick(cmd)
+	default:
+		s.forward(cmd)
+	}
+}
+
+func (s *session) nameReply() []byte {
+	if len(s.name) > 0 {
+		return redcon.AppendBulk(nil, s.name)
+	}
+	if s.identity.Protocol == 3 {
+		return []byte("_\r\n")
+	}
+	return []byte("$-1\r\n")
+}
+
+// setName has the upstream check the name.
+func (s *session) setName(cmd redcon.Command) {
+	reply, err := s.ask(s.stream, cmd.Raw)
+	if err != nil {
+		return
+	}
+	if bytes.Equal(reply, replyOK) {
+		s.name = bytes.Clone(cmd.Args[2])
+	}
+	s.reply(reply)
+}
+
+// clientReply handles CLIENT REPLY ON|OFF|SKIP.
+func (s *session) clientReply(cmd redcon.Command) {
+	switch strings.ToUpper(string(cmd.Args[2])) {
+	case "ON":
+		s.submit()
+		s.muted, s.skipping = false, false
+		s.reply(replyOK)
+	case "OFF":
+		s.submit()
+		s.muted = true
+	case "SKIP":
+		s.skip = !s.muted
+	default:
+		s.forward(cmd)
+	}
+}
+
+// script handles SCRIPT. After SCRIPT FLUSH the limiter scripts are loaded
+// again right behind it, for the commands that follow.
+func (s *session) script(cmd redcon.Command) {
+	s.forward(cmd)
+	if s.sticky || s.multi || len(cmd.Args) < 2 || !bytes.EqualFold(cmd.Args[1], []byte("FLUSH")) {
+		return
+	}
+	for _, script := range commands.Scripts() {
+		var load []byte
+		load = redcon.AppendArray(load, 3)
+		load = redcon.AppendBulkString(load, "SCRIPT")
+		load = redcon.AppendBulkString(load, "LOAD")
+		load = redcon.AppendBulkString(load, script.Source)
+		s.add(backend.Request{Bytes: load, Discard: true})
+	}
+}
+
+// reset handles RESET: the session is as it was when it began.
+func (s *session) reset(cmd redcon.Command) {
+	if len(cmd.Args) != 1 {
+		s.forward(cmd)
+		return
+	}
+	if s.leavePrivate() != nil {
+		return
+	}
+	s.muted, s.skip, s.skipping = false, false, false
+	s.name = nil
+	s.identity = s.server.config.Backend.Default()
+	s.submit()
+	s.useStream(s.server.config.Backend.Acquire(s.identity))
+	s.reply([]byte("+RESET\r\n"))
+}
+
+// end handles QUIT: nothing after it is looked at. A wire's upstream closes,
+// and so does the session then.
+func (s *session) end(cmd redcon.Command) {
+	s.quit = true
+	if s.sticky {
+		s.forward(cmd)
+		return
+	}
+	s.reply(replyOK)
+	s.out.endAfter()
+}
+
+// notServed refuses what would make the proxy a replica's master or worse.
+func (s *session) notServed(cmd redcon.Command) {
+	name := strings.ToUpper(string(cmd.Args[0]))
+	s.reply([]byte("-ERR " + name + " is not supported by cellproxy\r\n"))
+}

@@ -1,0 +1,208 @@
+package proxy
+
+import (
+	"bytes"
+	"context"
+	"strconv"
+	"time"
+
+	"github.com/tidwall/redcon"
+
+	"cellproxy/backend"
+)
+
+// isPrivate reports whether the session's commands go to a private connection.
+func (s *session) isPrivate() bool {
+	s.out.mu.Lock()
+	defer s.out.mu.Unlock()
+	return s.out.private != nil
+}
+
+// goPrivate gives the session a private connection if it has none, once all it
+// sent on the shared stream has been answered. It reports false when there is
+// none to be had; the command at hand has then been answered.
+func (s *session) goPrivate() bool {
+	s.submit()
+	if s.isPrivate() {
+		return true
+	}
+	if s.settle() != nil {
+		return false
+	}
+	private, err := s.server.config.Backend.Private(context.Background(), s.identity, &s.out)
+	if err != nil {
+		s.reply(refusal(err))
+		return false
+	}
+	s.out.mu.Lock()
+	s.out.private, s.out.transient = private, false
+	s.out.mu.Unlock()
+	return true
+}
+
+// startMulti handles MULTI: the transaction lives on a private connection.
+func (s *session) startMulti(cmd redcon.Command) {
+	if s.sticky {
+		s.forward(cmd)
+		return
+	}
+	if s.goPrivate() {
+		s.multi = true
+		s.forward(cmd)
+	}
+}
+
+// endMulti handles EXEC and DISCARD, which end WATCH too.
+func (s *session) endMulti(cmd redcon.Command) {
+	s.submit()
+	if len(cmd.Args) == 1 && !s.sticky {
+		s.multi, s.watching = false, false
+	}
+	s.forward(cmd)
+}
+
+// watch handles WATCH.
+func (s *session) watch(cmd redcon.Command) {
+	if s.sticky || s.multi {
+		s.forward(cmd)
+	} else if s.goPrivate() {
+		s.watching = true
+		s.forward(cmd)
+	}
+}
+
+// unwatch handles UNWATCH.
+func (s *session) unwatch(cmd redcon.Command) {
+	s.submit()
+	if len(cmd.Args) == 1 && !s.multi {
+		s.watching = false
+	}
+	s.forward(cmd)
+}
+
+// block handles a command that may wait for something: meanwhile nobody else's
+// commands may stand behind it.
+func (s *session) block(cmd redcon.Command) {
+	if s.sticky || s.goPrivate() {
+		s.blocking = !s.multi
+		s.forward(cmd)
+		s.submit()
+	}
+}
+
+// blockIf handles XREAD and XREADGROUP, which wait only when told to.
+func (s *session) blockIf(cmd redcon.Command) {
+	for _, arg := range cmd.Args[1:] {
+		if bytes.EqualFold(arg, []byte("STREAMS")) {
+			break
+		}
+		if bytes.EqualFold(arg, []byte("BLOCK")) {
+			s.block(cmd)
+			return
+		}
+	}
+	s.forward(cmd)
+}
+
+// wait handles WAIT and WAITAOF. They ask about the writes before them on
+// their own connection; any command there, even a PING, stands for all that
+// the upstream had written until then.
+func (s *session) wait(cmd redcon.Command) {
+	if !s.sticky && !s.multi && s.goPrivate() {
+		s.add(backend.Request{Bytes: []byte("*1\r\n$4\r\nPING\r\n"), Discard: true})
+	}
+	s.block(cmd)
+}
+
+// stick handles what changes a connection in ways the proxy does not keep
+// account of, or makes it send what nobody asked for: subscriptions, tracking,
+// MONITOR. From here to RESET the session is a wire to its private connection.
+func (s *session) stick(cmd redcon.Command) {
+	if !s.sticky {
+		if !s.goPrivate() || s.settleOn() != nil {
+			return
+		}
+		s.out.mu.Lock()
+		private := s.out.private
+		s.out.mu.Unlock()
+		private.PassThrough()
+		s.sticky = true
+	}
+	s.forward(cmd)
+}
+
+// settleOn waits until the private connection owes nothing, and keeps it.
+func (s *session) settleOn() error {
+	s.out.mu.Lock()
+	s.out.transient = false
+	s.out.mu.Unlock()
+	return s.settle()
+}
+
+// submitSticky sends requests to a connection that passes everything through.
+func (s *session) submitSticky(requests []backend.Request) error {
+	s.out.mu.Lock()
+	private, err := s.out.private, s.out.err
+	s.out.mu.Unlock()
+	if err != nil {
+		return err
+	}
+	if private == nil {
+		return errEnded
+	}
+	return private.Submit(requests)
+}
+
+// refuse answers a limiter command whose arguments are wrong. On a private
+// connection the upstream is made to say it, so that the error keeps its place
+// and a transaction knows of it.
+func (s *session) refuse(cmd redcon.Command, reason error) {
+	line := []byte("-" + reason.Error() + "\r\n")
+	if !s.isPrivate() {
+		s.reply(line)
+		return
+	}
+	if s.multi && !s.sticky && bytes.HasPrefix(line, []byte("-ERR wrong number of arguments")) {
+		// As the upstream does not know the command, the transaction fails.
+		s.add(backend.Request{Bytes: cmd.Raw, Instead: line})
+		return
+	}
+	s.add(backend.Request{Bytes: errorScript(reason.Error())})
+}
+
+// errorScript is a command that is answered with the error text.
+func errorScript(text string) []byte {
+	var b []byte
+	b = redcon.AppendArray(b, 4)
+	b = redcon.AppendBulkString(b, "EVAL")
+	b = redcon.AppendBulkString(b, "return redis.error_reply(ARGV[1])")
+	b = redcon.AppendBulkString(b, strconv.Itoa(0))
+	return redcon.AppendBulkString(b, text)
+}
+
+// resetWait bounds how long RESET waits for the upstream to have answered all
+// that a wire was used for.
+const resetWait = 5 * time.Second
+
+// leavePrivate ends the private connection, if there is one, after the client
+// has been given all that was sent on it before.
+func (s *session) leavePrivate() error {
+	if s.sticky {
+		s.forward(redcon.Command{Raw: []byte("*1\r\n$5\r\nRESET\r\n")})
+		if err := s.submit(); err != nil {
+			return err
+		}
+		s.out.awaitReset(resetWait)
+	} else if err := s.settleOn(); err != nil {
+		return err
+	}
+	s.out.mu.Lock()
+	private := s.out.private
+	s.out.private = nil
+	s.out.mu.Unlock()
+	if private != nil {
+		private.Discard()
+	}
+	s.multi, s.watching, s.blocking, s.sticky = false, false, false, false
+	return nil
+}

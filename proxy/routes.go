@@ -1,0 +1,77 @@
+package proxy
+
+import (
+	"github.com/tidwall/redcon"
+
+	"cellproxy/commands"
+)
+
+// route says what becomes of a command. The zero route is forwarded as it is.
+type route struct {
+	limiter *commands.Command
+	run     func(*session, redcon.Command)
+}
+
+// routes is what becomes of the commands that are not just forwarded, by their
+// upper-case name.
+type routes map[string]route
+
+// kinds lists the commands that concern their connection, by what is done
+// about it.
+var kinds = []struct {
+	run   func(*session, redcon.Command)
+	names []string
+}{
+	{(*session).startMulti, []string{"MULTI"}},
+	{(*session).endMulti, []string{"EXEC", "DISCARD"}},
+	{(*session).watch, []string{"WATCH"}},
+	{(*session).unwatch, []string{"UNWATCH"}},
+	{(*session).block, []string{
+		"BLPOP", "BRPOP", "BLMOVE", "BRPOPLPUSH", "BLMPOP", "BZPOPMIN", "BZPOPMAX", "BZMPOP",
+	}},
+	{(*session).blockIf, []string{"XREAD", "XREADGROUP"}},
+	{(*session).wait, []string{"WAIT", "WAITAOF"}},
+	{(*session).stick, []string{
+		"SUBSCRIBE", "UNSUBSCRIBE", "PSUBSCRIBE", "PUNSUBSCRIBE", "SSUBSCRIBE", "SUNSUBSCRIBE",
+		"MONITOR", "READONLY", "READWRITE", "ASKING",
+	}},
+	{(*session).hello, []string{"HELLO"}},
+	{(*session).auth, []string{"AUTH"}},
+	{(*session).selectDB, []string{"SELECT"}},
+	{(*session).client, []string{"CLIENT"}},
+	{(*session).script, []string{"SCRIPT"}},
+	{(*session).reset, []string{"RESET"}},
+	{(*session).end, []string{"QUIT"}},
+	{(*session).notServed, []string{"SYNC", "PSYNC", "REPLCONF", "FAILOVER"}},
+}
+
+func newRoutes() routes {
+	r := make(routes)
+	for _, limiter := range commands.All() {
+		r[limiter.Name] = route{limiter: limiter}
+	}
+	for _, kind := range kinds {
+		for _, name := range kind.names {
+			r[name] = route{run: kind.run}
+		}
+	}
+	return r
+}
+
+// longestName bounds the names that can be in routes.
+const longestName = 32
+
+// find returns the route of a command named in any letter case.
+func (r routes) find(name []byte) route {
+	var upper [longestName]byte
+	if len(name) > len(upper) {
+		return route{}
+	}
+	for i, c := range name {
+		if 'a' <= c && c <= 'z' {
+			c -= 'a' - 'A'
+		}
+		upper[i] = c
+	}
+	return r[string(upper[:len(name)])]
+}

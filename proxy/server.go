@@ -1,0 +1,196 @@
+// Package proxy is the client side of cellproxy: it listens, guards the
+// protocol, keeps a session for every client, and sends what they ask on to
+// the backend. It knows no algorithm and no Redis client.
+package proxy
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"runtime/debug"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/tidwall/redcon"
+
+	"cellproxy/backend"
+)
+
+// Defaults of Config.
+const (
+	DefaultMaxClients   = 10000
+	DefaultOutputLimit  = 256 << 20
+	DefaultWriteTimeout = time.Minute
+)
+
+// Config is how a Server treats its clients.
+type Config struct {
+	// Backend is where commands go. Required. The server does not close it.
+	Backend *backend.Backend
+	// MaxClients is how many clients may be connected. Default 10000.
+	MaxClients int
+	// OutputLimit is how many bytes of finished replies may wait for a client
+	// to read them before it is disconnected. Default 256 MiB.
+	OutputLimit int
+	// WriteTimeout is how long a client may take no bytes of what is written
+	// to it. Default 1 minute.
+	WriteTimeout time.Duration
+	// Logger is told what clients can't be. Default slog.Default().
+	Logger *slog.Logger
+}
+
+// Server serves RESP clients. Call Listen, then Serve; Addr is valid between.
+type Server struct {
+	config Config
+	routes routes
+	log    *slog.Logger
+	lastID atomic.Int64
+
+	mu       sync.Mutex
+	listener *listener
+	conns    map[*clientConn]bool
+	draining bool
+	empty    sync.Cond // conns has become empty
+}
+
+// New returns a server that does not listen yet.
+func New(config Config) *Server {
+	s := &Server{
+		config: config, log: config.Logger,
+		routes: newRoutes(),
+		conns:  make(map[*clientConn]bool),
+	}
+	s.empty.L = &s.mu
+	if s.log == nil {
+		s.log = slog.Default()
+	}
+	if s.config.MaxClients <= 0 {
+		s.config.MaxClients = DefaultMaxClients
+	}
+	if s.config.OutputLimit <= 0 {
+		s.config.OutputLimit = DefaultOutputLimit
+	}
+	if s.config.WriteTimeout <= 0 {
+		s.config.WriteTimeout = DefaultWriteTimeout
+	}
+	return s
+}
+
+// Listen opens the listening socket: a TCP address (port 0 picks a free one)
+// or unix:/path/to.sock.
+func (s *Server) Listen(addr string) error {
+	network := "tcp"
+	if path, ok := strings.CutPrefix(addr, "unix:"); ok {
+		network, addr = "unix", path
+	}
+	ln, err := net.Listen(network, addr)
+	if err != nil {
+		return fmt.Errorf("cannot listen: %w", err)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.listener = newListener(ln, s.log, s.newConn)
+	return nil
+}
+
+// Addr returns the address the server listens on.
+func (s *Server) Addr() net.Addr {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.listener.Addr()
+}
+
+// Serve serves clients until Shutdown.
+func (s *Server) Serve() error {
+	s.mu.Lock()
+	ln := s.listener
+	s.mu.Unlock()
+	if ln == nil {
+		return errors.New("serve before listen")
+	}
+	return redcon.Serve(ln, s.handle, s.accept, nil)
+}
+
+// Shutdown stops accepting, lets every client have the replies to what it has
+// sent, and closes. Clients that are not done when ctx ends are cut off, and
+// ctx's error is returned.
+func (s *Server) Shutdown(ctx context.Context) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.listener == nil || s.draining {
+		return nil
+	}
+	s.draining = true
+	s.listener.stop()
+	for c := range s.conns {
+		c.drain()
+	}
+	stop := context.AfterFunc(ctx, s.cutOff)
+	defer stop()
+	for len(s.conns) > 0 {
+		s.empty.Wait()
+	}
+	s.listener.release()
+	return ctx.Err()
+}
+
+// cutOff ends the sessions that are left.
+func (s *Server) cutOff() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for c := range s.conns {
+		c.session.out.cut()
+	}
+}
+
+// newConn makes a session for an accepted connection.
+func (s *Server) newConn(conn net.Conn) net.Conn {
+	c := &clientConn{Conn: conn, guard: newGuard(conn)}
+	c.session = newSession(s, c)
+	return c
+}
+
+// accept decides whether a client may stay.
+func (s *Server) accept(conn redcon.Conn) bool {
+	c := conn.NetConn().(*clientConn)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	full := len(s.conns) >= s.config.MaxClients
+	s.conns[c] = true // until it is closed
+	if full {
+		c.refuse("-ERR max number of clients reached\r\n")
+	}
+	if s.draining {
+		c.drain()
+	}
+	return !full
+}
+
+// forget is called when a connection has been closed.
+func (s *Server) forget(c *clientConn) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.conns, c)
+	if len(s.conns) == 0 {
+		s.empty.Broadcast()
+	}
+}
+
+// handle takes a batch of commands from redcon. A panic ends the session it
+// happened in and no other.
+func (s *Server) handle(conn redcon.Conn, first redcon.Command) {
+	c := conn.NetConn().(*clientConn)
+	defer func() {
+		if p := recover(); p != nil {
+			s.log.Error("panic in a session", "panic", p, "stack", string(debug.Stack()))
+			conn.Close()
+		}
+	}()
+	if !c.session.serve(first, conn.ReadPipeline()) {
+		conn.Close()
+	}
+}

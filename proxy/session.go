@@ -1,0 +1,231 @@
+package proxy
+
+import (
+	"errors"
+	"time"
+
+	"github.com/tidwall/redcon"
+
+	"cellproxy/backend"
+	"cellproxy/commands"
+)
+
+// Requests are sent upstream when so many have gathered.
+const (
+	batchCommands = 128
+	batchBytes    = 64 << 10
+)
+
+// finishTime is how long a session that ends waits for its last replies to be
+// read.
+const finishTime = 5 * time.Second
+
+// session is one client. It starts shared: its commands go down the stream of
+// its identity among everybody's. What needs a connection of its own borrows
+// a private one. All methods are called by the goroutine that reads from the
+// client; replies come in through out.
+type session struct {
+	server   *Server
+	conn     *clientConn
+	out      output
+	id       int64
+	name     []byte // CLIENT SETNAME
+	identity backend.Identity
+	stream   *backend.Stream
+	multi    bool // in MULTI
+	watching bool // after WATCH
+	blocking bool // the private connection, if any, waits for something
+	sticky   bool // the private connection passes everything through
+	quit     bool
+	muted    bool // CLIENT REPLY OFF
+	skip     bool // CLIENT REPLY SKIP: the next command is muted
+	skipping bool // the command at hand is muted
+	requests []backend.Request
+	scratch  []byte // encoded limiter commands of requests
+	call     commands.Call
+}
+
+func newSession(server *Server, conn *clientConn) *session {
+	s := &session{
+		server: server, conn: conn,
+		id:       server.lastID.Add(1),
+		identity: server.config.Backend.Default(),
+	}
+	s.out.init(conn.Conn, server.config.OutputLimit, server.config.WriteTimeout)
+	s.useStream(server.config.Backend.Acquire(s.identity))
+	return s
+}
+
+// serve runs a batch of commands. It reports false when the session is over.
+func (s *session) serve(first redcon.Command, rest []redcon.Command) bool {
+	s.run(first)
+	for i := range rest {
+		s.run(rest[i])
+	}
+	err := s.submit()
+	s.out.Flush()
+	return err == nil
+}
+
+// run dispatches one command.
+func (s *session) run(cmd redcon.Command) {
+	cmd = s.conn.guard.resolve(cmd)
+	if s.quit {
+		return
+	}
+	s.skipping, s.skip = s.skip, false
+	r := s.server.routes.find(cmd.Args[0])
+	switch {
+	case r.limiter != nil:
+		s.limit(r.limiter, cmd)
+	case r.run != nil:
+		r.run(s, cmd)
+	default:
+		s.forward(cmd)
+	}
+	if len(s.requests) >= batchCommands || len(s.scratch) >= batchBytes {
+		s.submit()
+	}
+}
+
+// forward sends a command on as it is.
+func (s *session) forward(cmd redcon.Command) {
+	s.add(backend.Request{Bytes: cmd.Raw})
+}
+
+// add queues a request for submit.
+func (s *session) add(r backend.Request) {
+	r.Discard = r.Discard || s.muted || s.skipping
+	s.requests = append(s.requests, r)
+}
+
+// reply answers the command at hand without the upstream.
+func (s *session) reply(reply []byte) {
+	s.submit()
+	if !s.muted && !s.skipping {
+		s.out.local(reply)
+	}
+}
+
+// limit rewrites a limiter command to a run of its script. On a private
+// connection that is EVAL: within a transaction there is no second try.
+func (s *session) limit(limiter *commands.Command, cmd redcon.Command) {
+	if err := limiter.Parse(cmd.Args, &s.call); err != nil {
+		s.refuse(cmd, err)
+		return
+	}
+	start := len(s.scratch)
+	private := s.isPrivate()
+	if private {
+		s.scratch = s.call.AppendEval(s.scratch)
+	} else {
+		s.scratch = s.call.AppendEvalSHA(s.scratch)
+	}
+	s.add(backend.Request{Bytes: s.scratch[start:], Script: !private})
+}
+
+// submit sends the queued requests upstream. An error says that the client is
+// gone; trouble with the upstream becomes the client's replies.
+func (s *session) submit() error {
+	requests := s.requests
+	if len(requests) == 0 {
+		return nil
+	}
+	defer s.reuse()
+	if s.sticky {
+		return s.submitSticky(requests)
+	}
+	s.out.Flush()
+	private, err := s.out.expect(len(requests), !s.multi && !s.watching)
+	if err != nil {
+		return err
+	}
+	if private != nil {
+		err = private.Submit(requests)
+	} else {
+		err = s.stream.Submit(&s.out, requests)
+	}
+	if err != nil {
+		refusal := refusal(err)
+		s.out.unexpect(len(requests), func(i int) []byte {
+			if requests[i].Discard {
+				return nil
+			}
+			return refusal
+		})
+	}
+	return nil
+}
+
+// reuse empties the queue, keeping its memory when that is small.
+func (s *session) reuse() {
+	clear(s.requests)
+	s.requests = s.requests[:0]
+	s.scratch = s.scratch[:0]
+	if cap(s.scratch) > 2*batchBytes {
+		s.scratch = nil
+	}
+}
+
+// refusal is the reply to a command that could not be sent.
+func refusal(err error) []byte {
+	var refused *backend.ReplyError
+	if errors.As(err, &refused) {
+		return refused.Line
+	}
+	return backend.UnavailableReply(err)
+}
+
+// ask sends one encoded command to a stream, after all that went before it has
+// been answered, and returns the reply.
+func (s *session) ask(stream *backend.Stream, command []byte) ([]byte, error) {
+	if err := s.settle(); err != nil {
+		return nil, err
+	}
+	o := &s.out
+	o.mu.Lock()
+	o.capture, o.captured = true, nil
+	o.owed++
+	o.mu.Unlock()
+	err := stream.Submit(o, []backend.Request{{Bytes: command}})
+	if err == nil {
+		err = o.settle()
+	}
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	reply := o.captured
+	o.capture, o.captured = false, nil
+	if err != nil && o.err == nil {
+		o.owed--
+		return refusal(err), nil
+	}
+	return reply, err
+}
+
+// settle waits until everything sent has been answered.
+func (s *session) settle() error {
+	s.submit()
+	s.out.Flush()
+	return s.out.settle()
+}
+
+// useStream makes the session's commands go to another stream from now on.
+func (s *session) useStream(stream *backend.Stream) {
+	if s.stream != nil {
+		s.server.config.Backend.Release(s.stream)
+	}
+	s.stream = stream
+}
+
+// finish lets the client have the replies to what it has sent. Somebody who
+// waits for a blocking command or for messages has no reply due.
+func (s *session) finish() {
+	waits := s.sticky || s.blocking && s.isPrivate()
+	s.out.finish(finishTime, !waits)
+}
+
+// close ends the session and gives back what it used.
+func (s *session) close() {
+	s.out.close()
+	s.server.config.Backend.Release(s.stream)
+}
