@@ -1,0 +1,138 @@
+// Package redistest starts real Redis servers for tests.
+//
+//	redis := redistest.Start(t, redistest.Options{})
+//	redis.Client(t).Set(ctx, "key", "value", 0)
+//
+// A server listens on a unix socket in a directory of its own, persists
+// nothing, and is gone when the test ends; what it logged is shown if the test
+// failed. It can be killed, frozen and restarted, and its clock can be set.
+package redistest
+
+import (
+	"fmt"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+
+	"github.com/redis/go-redis/v9"
+
+	"cellproxy/test/wire"
+)
+
+// Options say what is special about a server. The zero value is a plain one.
+type Options struct {
+	// Args are further arguments of redis-server. They override the package's.
+	Args []string
+	// Password is what clients must give. URL has it.
+	Password string
+	// TCP makes the server listen on a free loopback port too, and URL name it.
+	TCP bool
+	// FakeClock makes the server's wall clock stand still at what SetClock
+	// says. It needs a C compiler.
+	FakeClock bool
+}
+
+// Server is a running redis-server.
+type Server struct {
+	t       testing.TB
+	options Options
+	dir     string
+	port    int // 0 without TCP
+	clock   *clock
+	process *process // nil when stopped
+	output  output
+}
+
+// Start starts a redis-server and waits until it answers. The test fails if
+// redis-server is not installed.
+func Start(t testing.TB, options Options) *Server {
+	t.Helper()
+	if _, err := exec.LookPath("redis-server"); err != nil {
+		t.Fatal("redis-server is not installed: `apt-get install redis-server`, `brew install redis`, " +
+			"or https://redis.io/docs/latest/operate/oss_and_stack/install/")
+	}
+	s := &Server{t: t, options: options, dir: shortTempDir(t)}
+	if options.FakeClock {
+		s.clock = newClock(t, s.dir)
+	}
+	t.Cleanup(s.cleanUp)
+	s.start()
+	return s
+}
+
+// shortTempDir returns a temporary directory whose path is short enough for
+// unix sockets, which the paths of t.TempDir may not be.
+func shortTempDir(t testing.TB) string {
+	t.Helper()
+	dir, err := os.MkdirTemp("/tmp", "redis")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	return dir
+}
+
+func (s *Server) cleanUp() {
+	if s.process != nil {
+		s.process.kill()
+	}
+	if s.t.Failed() {
+		s.t.Logf("redis-server said:\n%s", s.output.String())
+	}
+}
+
+// Socket returns the path of the server's unix socket.
+func (s *Server) Socket() string {
+	return filepath.Join(s.dir, "redis.sock")
+}
+
+// Addr returns the server's TCP address. It needs Options.TCP.
+func (s *Server) Addr() string {
+	s.t.Helper()
+	if s.port == 0 {
+		s.t.Fatal("redistest: the server has no TCP address without Options.TCP")
+	}
+	return fmt.Sprintf("127.0.0.1:%d", s.port)
+}
+
+// URL returns the server's address as redis:// or unix:// URL.
+func (s *Server) URL() string {
+	u := url.URL{Scheme: "unix", Path: s.Socket()}
+	if s.options.TCP {
+		u = url.URL{Scheme: "redis", Host: s.Addr()}
+	}
+	if s.options.Password != "" {
+		u.User = url.UserPassword("", s.options.Password)
+	}
+	return u.String()
+}
+
+// Client returns a client that never sends a command twice and is closed when
+// the test ends.
+func (s *Server) Client(t testing.TB) *redis.Client {
+	t.Helper()
+	client := redis.NewClient(&redis.Options{
+		Network: "unix", Addr: s.Socket(), Password: s.options.Password,
+		Protocol: 2, MaxRetries: -1,
+	})
+	t.Cleanup(func() { client.Close() })
+	return client
+}
+
+// Dial opens a raw connection.
+func (s *Server) Dial(t testing.TB) *wire.Conn {
+	t.Helper()
+	return wire.Dial(t, "unix", s.Socket())
+}
+
+// SetClock sets the server's wall clock, in nanoseconds since the epoch. It
+// needs Options.FakeClock.
+func (s *Server) SetClock(unixNanos int64) {
+	s.t.Helper()
+	if s.clock == nil {
+		s.t.Fatal("redistest: SetClock needs Options.FakeClock")
+	}
+	s.clock.set(unixNanos)
+}
