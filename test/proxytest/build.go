@@ -21,7 +21,7 @@ func Main(m *testing.M) int {
 	}
 	defer os.RemoveAll(dir)
 	binary = filepath.Join(dir, "cellproxy")
-	build := exec.Command("go", append([]string{"build", "-o", binary}, buildFlags...)...)
+	build := exec.Command("go", append([]string{"build", "-buildvcs=false", "-o", binary}, buildFlags...)...)
 	build.Args = append(build.Args, "cellproxy/cmd/cellproxy")
 	if out, err := build.CombinedOutput(); err != nil {
 		fmt.Fprintf(os.Stderr, "cannot build cellproxy: %v\n%s", err, out)

@@ -1,0 +1,39 @@
+# What a developer does here. `make help` lists it.
+
+STATICCHECK = honnef.co/go/tools/cmd/staticcheck@v0.8.2
+FUZZTIME ?= 30s
+
+help: ## list what can be made
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-6s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+build: ## build bin/cellproxy
+	go build -o bin/cellproxy ./cmd/cellproxy
+
+run: build ## serve on 127.0.0.1:6380 with the embedded store; ARGS="--upstream redis://..." for more
+	./bin/cellproxy serve $(ARGS)
+
+test: ## run all tests, installing redis-server and a C compiler if they are missing
+	./test/prerequisites
+	CGO_ENABLED=1 go test -race -shuffle=on -count=1 ./...
+
+fuzz: ## run every fuzz target for FUZZTIME (default 30s)
+	@for package in $$(go list ./...); do \
+		for target in $$(go test -list '^Fuzz' $$package | grep '^Fuzz'); do \
+			echo "$$package $$target"; \
+			go test -run '^$$' -fuzz "^$$target\$$" -fuzztime $(FUZZTIME) $$package || exit 1; \
+		done; \
+	done
+
+bench: ## run the benchmarks
+	./test/prerequisites
+	go test -run '^$$' -bench . -benchmem ./...
+
+lint: ## check formatting, go vet, staticcheck
+	@unformatted=$$(gofmt -l .); [ -z "$$unformatted" ] || { echo "gofmt -w $$unformatted"; exit 1; }
+	go vet ./...
+	go run $(STATICCHECK) ./...
+
+ci: lint test ## what has to pass before a change goes in
+
+.PHONY: help build run test fuzz bench lint ci
+.DEFAULT_GOAL := help
