@@ -139,7 +139,7 @@ func (b *Backend) Check() error {
 
 // open makes a connection and greets the upstream on it.
 func (b *Backend) open(ctx context.Context, id Identity, lost func(*link, error)) (*link, error) {
-	conn, needsAuth, err := b.connect(ctx, id)
+	conn, welcome, err := b.connect(ctx, id)
 	if err != nil {
 		return nil, err
 	}
@@ -147,19 +147,19 @@ func (b *Backend) open(ctx context.Context, id Identity, lost func(*link, error)
 		conn, _, err := b.connect(ctx, id)
 		return conn, err
 	}}
-	return newLink(conn, repairs, needsAuth, lost), nil
+	return newLink(conn, repairs, welcome, lost), nil
 }
 
-func (b *Backend) connect(ctx context.Context, id Identity) (conn net.Conn, needsAuth bool, err error) {
+func (b *Backend) connect(ctx context.Context, id Identity) (conn net.Conn, w welcome, err error) {
 	conn, err = b.dial(ctx, b.options.Network, b.options.Addr)
 	if err != nil {
-		return nil, false, err
+		return nil, w, err
 	}
-	needsAuth, err = handshake(ctx, conn, id)
+	w, err = handshake(ctx, conn, id)
 	if err != nil {
-		return nil, false, err
+		return nil, w, err
 	}
-	return conn, needsAuth, nil
+	return conn, w, nil
 }
 
 // Acquire returns the stream of an identity for use until Release.

@@ -96,21 +96,27 @@ func greeting(id Identity) (b []byte, required int) {
 	return b, required
 }
 
+// welcome is what the upstream made of a greeting.
+type welcome struct {
+	needsAuth bool  // it lets the connection do nothing before AUTH
+	clientID  int64 // its number for the connection, 0 if it would not say
+}
+
 // handshake greets the upstream. The error is a *ReplyError when the upstream
-// refused. needsAuth says that it lets the connection do nothing before AUTH.
-func handshake(ctx context.Context, conn net.Conn, id Identity) (needsAuth bool, err error) {
+// refused.
+func handshake(ctx context.Context, conn net.Conn, id Identity) (w welcome, err error) {
 	if deadline, ok := ctx.Deadline(); ok {
 		conn.SetDeadline(deadline)
 	}
 	hello, required := greeting(id)
-	hello = appendCommand(hello, "PING")
+	hello = appendCommand(hello, "CLIENT", "ID")
 	// Written beside the reading: an in-memory connection holds no bytes.
 	written := make(chan error, 1)
 	go func() {
 		_, err := conn.Write(hello)
 		written <- err
 	}()
-	needsAuth, err = greeted(newCallConn(conn), required)
+	w, err = greeted(newCallConn(conn), required)
 	if err != nil {
 		conn.Close()
 	}
@@ -118,26 +124,30 @@ func handshake(ctx context.Context, conn net.Conn, id Identity) (needsAuth bool,
 		err = werr
 	}
 	conn.SetDeadline(time.Time{})
-	return needsAuth, err
+	return w, err
 }
 
 // greeted reads the replies to the greeting. A script that could not be loaded
 // is no failure: its first use brings it, or says why not.
-func greeted(c *callConn, required int) (needsAuth bool, err error) {
-	for i := range required + len(commands.Scripts()) + 1 {
+func greeted(c *callConn, required int) (w welcome, err error) {
+	last := required + len(commands.Scripts())
+	for i := range last + 1 {
 		reply, err := c.reply()
 		if err != nil {
-			return false, err
+			return w, err
 		}
-		if bytes.HasPrefix(reply, []byte("-NOAUTH ")) {
-			needsAuth = true
+		noAuth := bytes.HasPrefix(reply, []byte("-NOAUTH "))
+		w.needsAuth = w.needsAuth || noAuth
+		refused := reply[0] == '-' && !(noAuth && !bytes.HasPrefix(reply, []byte("-NOAUTH HELLO")))
+		if i < required && refused {
+			return w, &ReplyError{Line: reply}
 		}
-		if i < required && reply[0] == '-' && !(needsAuth && !bytes.HasPrefix(reply, []byte("-NOAUTH HELLO"))) {
-			return needsAuth, &ReplyError{Line: reply}
+		if i == last && reply[0] == ':' {
+			w.clientID, _ = strconv.ParseInt(string(bytes.TrimSpace(reply[1:])), 10, 64)
 		}
 	}
 	if len(c.buf) > 0 {
-		return needsAuth, fmt.Errorf("%w: more replies than commands", errReply)
+		return w, fmt.Errorf("%w: more replies than commands", errReply)
 	}
-	return needsAuth, nil
+	return w, nil
 }

@@ -66,10 +66,10 @@ type owed struct {
 // and every reply goes to the sink of its command. A link that fails stays
 // failed: all it owes is answered with an error and nothing is sent again.
 type link struct {
-	conn      net.Conn
-	needsAuth bool // the upstream wants a password this link did not give
-	lost      func(*link, error)
-	repairs   *repairer
+	conn    net.Conn
+	welcome welcome
+	lost    func(*link, error)
+	repairs *repairer
 
 	mu       sync.Mutex
 	writable sync.Cond // there is something to write, or the link is closed
@@ -95,8 +95,8 @@ type link struct {
 // newLink takes over a connection that has finished its handshake. lost is
 // called once when it has failed or was closed, after every reply owed has been
 // answered.
-func newLink(conn net.Conn, repairs *repairer, needsAuth bool, lost func(*link, error)) *link {
-	l := &link{conn: conn, repairs: repairs, needsAuth: needsAuth, lost: lost}
+func newLink(conn net.Conn, repairs *repairer, welcome welcome, lost func(*link, error)) *link {
+	l := &link{conn: conn, repairs: repairs, welcome: welcome, lost: lost}
 	l.writable.L, l.room.L = &l.mu, &l.mu
 	l.goroutines.Add(2)
 	go l.writeLoop()

@@ -48,6 +48,12 @@ func (p *Private) Submit(requests []Request) error {
 	return p.link.submit(sink, requests)
 }
 
+// ClientID is the upstream's number for the connection, as CLIENT ID tells it,
+// or 0 if the upstream does not say.
+func (p *Private) ClientID() int64 {
+	return p.link.welcome.clientID
+}
+
 // PassThrough gives all that the upstream sends from now on to the sink's Raw.
 // Nothing may be owed. From then on the connection can only be discarded.
 func (p *Private) PassThrough() {

@@ -64,7 +64,7 @@ func (s *Stream) Connect() error {
 // the client authenticates.
 func (s *Stream) NeedsAuth() bool {
 	l := s.link.Load()
-	return l != nil && l.needsAuth
+	return l != nil && l.welcome.needsAuth
 }
 
 func (s *Stream) connect() (*link, error) {

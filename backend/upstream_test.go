@@ -86,7 +86,7 @@ func (f *fakeUpstream) serve(conn net.Conn) {
 		f.seen = append(f.seen, strings.ToUpper(args[0]))
 		f.mu.Unlock()
 		reply := "+OK\r\n"
-		if args[0] != "SCRIPT" && args[0] != "PING" {
+		if args[0] != "SCRIPT" && args[0] != "CLIENT" {
 			reply = f.handle(args)
 		}
 		switch reply {

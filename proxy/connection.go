@@ -156,6 +156,7 @@ func patchID(reply []byte, id int64) []byte {
 
 // client handles CLIENT: what it says about the session's own connection.
 func (s *session) client(cmd redcon.Command) {
+	cmd = s.server.clients.translate(cmd)
 	if s.owned(cmd) {
 		return
 	}
@@ -167,6 +168,10 @@ func (s *session) client(cmd redcon.Command) {
 	switch sub := strings.ToUpper(string(cmd.Args[1])); {
 	case sub == "ID" && len(args) == 0:
 		s.reply(redcon.AppendInt(nil, s.id))
+	case sub == "INFO" && len(args) == 0:
+		s.info(cmd)
+	case sub == "KILL" && len(args) == 2 && strings.EqualFold(string(args[0]), "ID"):
+		s.kill(cmd)
 	case sub == "GETNAME" && len(args) == 0:
 		s.reply(s.nameReply())
 	case sub == "SETNAME" && len(args) == 1:
@@ -265,7 +270,7 @@ func (s *session) end(cmd redcon.Command) {
 	s.out.endAfter()
 }
 
-// notServed refuses what would make the proxy a replica's master or worse.
+// notServed refuses a command that was configured away.
 func (s *session) notServed(cmd redcon.Command) {
 	name := strings.ToUpper(string(cmd.Args[0]))
 	s.reply([]byte("-ERR " + name + " is not supported by cellproxy\r\n"))

@@ -1,6 +1,8 @@
 package proxy
 
 import (
+	"strings"
+
 	"github.com/tidwall/redcon"
 
 	"cellproxy/commands"
@@ -33,7 +35,7 @@ var kinds = []struct {
 	{(*session).wait, []string{"WAIT", "WAITAOF"}},
 	{(*session).stick, []string{
 		"SUBSCRIBE", "UNSUBSCRIBE", "PSUBSCRIBE", "PUNSUBSCRIBE", "SSUBSCRIBE", "SUNSUBSCRIBE",
-		"MONITOR", "READONLY", "READWRITE", "ASKING",
+		"MONITOR", "READONLY", "READWRITE", "ASKING", "SYNC", "PSYNC", "REPLCONF",
 	}},
 	{(*session).hello, []string{"HELLO"}},
 	{(*session).auth, []string{"AUTH"}},
@@ -42,10 +44,9 @@ var kinds = []struct {
 	{(*session).script, []string{"SCRIPT"}},
 	{(*session).reset, []string{"RESET"}},
 	{(*session).end, []string{"QUIT"}},
-	{(*session).notServed, []string{"SYNC", "PSYNC", "REPLCONF", "FAILOVER"}},
 }
 
-func newRoutes() routes {
+func newRoutes(refused []string) routes {
 	r := make(routes)
 	for _, limiter := range commands.All() {
 		r[limiter.Name] = route{limiter: limiter}
@@ -54,6 +55,9 @@ func newRoutes() routes {
 		for _, name := range kind.names {
 			r[name] = route{run: kind.run}
 		}
+	}
+	for _, name := range refused {
+		r[strings.ToUpper(name)] = route{run: (*session).notServed}
 	}
 	return r
 }

@@ -12,7 +12,6 @@ import (
 	"runtime/debug"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/tidwall/redcon"
@@ -27,6 +26,10 @@ const (
 	DefaultWriteTimeout = time.Minute
 )
 
+// DefaultRefuse are the commands that would make the proxy look like a
+// replica, or start something the proxy can't follow.
+var DefaultRefuse = []string{"SYNC", "PSYNC", "REPLCONF", "FAILOVER"}
+
 // Config is how a Server treats its clients.
 type Config struct {
 	// Backend is where commands go. Required. The server does not close it.
@@ -39,16 +42,18 @@ type Config struct {
 	// WriteTimeout is how long a client may take no bytes of what is written
 	// to it. Default 1 minute.
 	WriteTimeout time.Duration
+	// Refuse names commands that are answered with an error.
+	Refuse []string
 	// Logger is told what clients can't be. Default slog.Default().
 	Logger *slog.Logger
 }
 
 // Server serves RESP clients. Call Listen, then Serve; Addr is valid between.
 type Server struct {
-	config Config
-	routes routes
-	log    *slog.Logger
-	lastID atomic.Int64
+	config  Config
+	routes  routes
+	log     *slog.Logger
+	clients clients
 
 	mu       sync.Mutex
 	listener *listener
@@ -61,8 +66,9 @@ type Server struct {
 func New(config Config) *Server {
 	s := &Server{
 		config: config, log: config.Logger,
-		routes: newRoutes(),
-		conns:  make(map[*clientConn]bool),
+		routes:  newRoutes(config.Refuse),
+		conns:   make(map[*clientConn]bool),
+		clients: newClients(),
 	}
 	s.empty.L = &s.mu
 	if s.log == nil {

@@ -48,9 +48,9 @@ type session struct {
 func newSession(server *Server, conn *clientConn) *session {
 	s := &session{
 		server: server, conn: conn,
-		id:       server.lastID.Add(1),
 		identity: server.config.Backend.Default(),
 	}
+	s.id = server.clients.add(s)
 	s.out.init(conn.Conn, server.config.OutputLimit, server.config.WriteTimeout)
 	s.useStream(server.config.Backend.Acquire(s.identity))
 	return s
@@ -226,6 +226,7 @@ func (s *session) finish() {
 
 // close ends the session and gives back what it used.
 func (s *session) close() {
+	s.server.clients.remove(s)
 	s.out.close()
 	s.server.config.Backend.Release(s.stream)
 }

@@ -27,6 +27,7 @@ type serveConfig struct {
 	shutdownTimeout time.Duration
 	maxClients      int
 	outputLimit     int
+	refuse          []string
 	unprotected     bool
 }
 
@@ -68,6 +69,7 @@ func (c *serveConfig) addFlags(flags *pflag.FlagSet) {
 	flags.DurationVar(&c.shutdownTimeout, "shutdown-timeout", 10*time.Second, "how long clients may take to finish at shutdown")
 	flags.IntVar(&c.maxClients, "max-clients", proxy.DefaultMaxClients, "how many clients may be connected")
 	flags.IntVar(&c.outputLimit, "client-output-limit", proxy.DefaultOutputLimit, "bytes of finished replies that may wait for a client to read them")
+	flags.StringSliceVar(&c.refuse, "refuse", proxy.DefaultRefuse, "commands to refuse; DEBUG and SHUTDOWN may be worth adding")
 	flags.BoolVar(&c.unprotected, "unprotected", false, "allow listening beyond loopback, where anybody who can connect is served")
 }
 
@@ -111,7 +113,7 @@ func serve(ctx context.Context, config serveConfig, log *slog.Logger) error {
 	defer upstream.Close()
 	server := proxy.New(proxy.Config{
 		Backend: upstream, MaxClients: config.maxClients, OutputLimit: config.outputLimit,
-		WriteTimeout: config.writeTimeout, Logger: log,
+		WriteTimeout: config.writeTimeout, Refuse: config.refuse, Logger: log,
 	})
 	if err := server.Listen(config.listen); err != nil {
 		return err

@@ -1,0 +1,141 @@
+package proxy
+
+import (
+	"bytes"
+	"math/rand/v2"
+	"regexp"
+	"strconv"
+	"strings"
+	"sync"
+
+	"github.com/tidwall/redcon"
+)
+
+// clients knows the sessions by the number that CLIENT ID tells them. The
+// numbers are the proxy's own, as sessions share upstream connections; they are
+// so large that no upstream has such, and begin at random so that proxies in
+// front of the same upstream have different ones. They fit a double.
+type clients struct {
+	mu   *sync.Mutex
+	byID map[int64]*session
+	next int64
+}
+
+func newClients() clients {
+	return clients{
+		mu:   new(sync.Mutex),
+		byID: make(map[int64]*session),
+		next: (1<<16 + rand.Int64N(1<<20)) << 32,
+	}
+}
+
+func (c *clients) add(s *session) int64 {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.next++
+	c.byID[c.next] = s
+	return c.next
+}
+
+func (c *clients) remove(s *session) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.byID, s.id)
+}
+
+// find returns the session of a number in decimal, or nil.
+func (c *clients) find(id []byte) *session {
+	n, err := strconv.ParseInt(string(id), 10, 64)
+	if err != nil {
+		return nil
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.byID[n]
+}
+
+// translate puts the upstream's number of a session's private connection in
+// the place of the session's own, where CLIENT takes the number of another
+// client: UNBLOCK id, TRACKING … REDIRECT id.
+func (c *clients) translate(cmd redcon.Command) redcon.Command {
+	at := 0
+	if len(cmd.Args) >= 3 && bytes.EqualFold(cmd.Args[1], []byte("UNBLOCK")) {
+		at = 2
+	} else if len(cmd.Args) >= 2 && bytes.EqualFold(cmd.Args[1], []byte("TRACKING")) {
+		for i := 3; i < len(cmd.Args); i++ {
+			if bytes.EqualFold(cmd.Args[i-1], []byte("REDIRECT")) {
+				at = i
+			}
+		}
+	}
+	if at == 0 {
+		return cmd
+	}
+	other := c.find(cmd.Args[at])
+	if other == nil {
+		return cmd
+	}
+	args := append([][]byte(nil), cmd.Args...)
+	args[at] = strconv.AppendInt(nil, other.out.privateID(), 10)
+	raw := redcon.AppendArray(nil, len(args))
+	for _, arg := range args {
+		raw = redcon.AppendBulk(raw, arg)
+	}
+	return redcon.Command{Raw: raw, Args: args}
+}
+
+// privateID returns the upstream's number of the session's private connection,
+// or 0, which is nobody's.
+func (o *output) privateID() int64 {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.private == nil {
+		return 0
+	}
+	return o.private.ClientID()
+}
+
+// kill handles CLIENT KILL ID for a client of this proxy.
+func (s *session) kill(cmd redcon.Command) {
+	other := s.server.clients.find(cmd.Args[3])
+	if other == nil {
+		s.forward(cmd)
+		return
+	}
+	s.reply([]byte(":1\r\n"))
+	if other == s {
+		s.quit = true
+		s.out.endAfter()
+		return
+	}
+	other.out.cut()
+}
+
+// infoFields are what CLIENT INFO says of the shared connection and is not so
+// for the client.
+var infoFields = regexp.MustCompile(`\b(id|addr|laddr|name)=\S*`)
+
+// info handles CLIENT INFO.
+func (s *session) info(cmd redcon.Command) {
+	reply, err := s.ask(s.stream, cmd.Raw)
+	if err != nil {
+		return
+	}
+	_, line, ok := bytes.Cut(reply, []byte("\r\n"))
+	if !ok || reply[0] != '$' && reply[0] != '=' {
+		s.reply(reply)
+		return
+	}
+	kind := reply[0]
+	own := map[string]string{
+		"id": strconv.FormatInt(s.id, 10), "name": string(s.name),
+		"addr": s.conn.RemoteAddr().String(), "laddr": s.conn.LocalAddr().String(),
+	}
+	text := infoFields.ReplaceAllStringFunc(string(bytes.TrimSuffix(line, []byte("\r\n"))), func(field string) string {
+		key, _, _ := strings.Cut(field, "=")
+		return key + "=" + own[key]
+	})
+	patched := redcon.AppendBulkString(nil, text)
+	patched[0] = kind
+	s.reply(patched)
+}
