@@ -73,6 +73,7 @@ type Backend struct {
 	streams map[Identity]*Stream
 	private map[*Private]bool
 	idle    map[Identity][]*Private
+	warming map[Identity]int
 	watched map[*link]*watch
 	closed  bool
 }
@@ -86,6 +87,7 @@ func New(config Config) (*Backend, error) {
 		streams: make(map[Identity]*Stream),
 		private: make(map[*Private]bool),
 		idle:    make(map[Identity][]*Private),
+		warming: make(map[Identity]int),
 		watched: make(map[*link]*watch),
 	}
 	if b.log == nil {
@@ -138,7 +140,7 @@ func (b *Backend) Check() error {
 }
 
 // open makes a connection and greets the upstream on it.
-func (b *Backend) open(ctx context.Context, id Identity, lost func(*link, error)) (*link, error) {
+func (b *Backend) open(ctx context.Context, id Identity, shared bool, lost func(*link, error)) (*link, error) {
 	conn, welcome, err := b.connect(ctx, id)
 	if err != nil {
 		return nil, err
@@ -147,7 +149,7 @@ func (b *Backend) open(ctx context.Context, id Identity, lost func(*link, error)
 		conn, _, err := b.connect(ctx, id)
 		return conn, err
 	}}
-	return newLink(conn, repairs, welcome, lost), nil
+	return newLink(conn, repairs, welcome, shared, lost), nil
 }
 
 func (b *Backend) connect(ctx context.Context, id Identity) (conn net.Conn, w welcome, err error) {
@@ -232,6 +234,10 @@ func (b *Backend) takeIdle(id Identity) *Private {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	idle := b.idle[id]
+	for n := len(idle) + b.warming[id]; n <= minIdlePrivate && !b.closed; n++ {
+		b.warming[id]++
+		b.tasks.Go(func() { b.warm(id) })
+	}
 	if len(idle) == 0 {
 		return nil
 	}

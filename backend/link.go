@@ -68,6 +68,7 @@ type owed struct {
 type link struct {
 	conn    net.Conn
 	welcome welcome
+	shared  bool // many sessions submit
 	lost    func(*link, error)
 	repairs *repairer
 
@@ -95,12 +96,13 @@ type link struct {
 // newLink takes over a connection that has finished its handshake. lost is
 // called once when it has failed or was closed, after every reply owed has been
 // answered.
-func newLink(conn net.Conn, repairs *repairer, welcome welcome, lost func(*link, error)) *link {
-	l := &link{conn: conn, repairs: repairs, welcome: welcome, lost: lost}
+func newLink(conn net.Conn, repairs *repairer, welcome welcome, shared bool, lost func(*link, error)) *link {
+	l := &link{conn: conn, repairs: repairs, welcome: welcome, shared: shared, lost: lost}
 	l.writable.L, l.room.L = &l.mu, &l.mu
-	l.goroutines.Add(2)
-	go l.writeLoop()
-	go l.readLoop()
+	if shared {
+		l.goroutines.Go(l.writeLoop)
+	}
+	l.goroutines.Go(l.readLoop)
 	return l
 }
 
@@ -122,10 +124,35 @@ func (l *link) submit(sink Sink, requests []Request) error {
 		}
 		l.send.add(requests[i].Bytes)
 	}
-	if idle {
+	if !l.shared {
+		l.writeQueued()
+	} else if idle {
 		l.writable.Signal()
 	}
 	return nil
+}
+
+// writeQueued writes what was just submitted to a link of one session: nobody
+// else's commands are worth waiting for, and the next ones of the session can
+// wait for these. l.mu is held and let go meanwhile.
+func (l *link) writeQueued() {
+	small, large := l.send.take()
+	l.mu.Unlock()
+	err := l.write(small, large)
+	l.mu.Lock()
+	if err != nil {
+		l.failLocked(err)
+	}
+}
+
+// write writes what was taken from the queue.
+func (l *link) write(small []byte, large net.Buffers) error {
+	if large != nil {
+		_, err := large.WriteTo(l.conn)
+		return err
+	}
+	_, err := l.conn.Write(small)
+	return err
 }
 
 // owe notes the reply to r, reusing the buffers of replies long delivered.
@@ -164,6 +191,10 @@ func (l *link) close() {
 func (l *link) fail(err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	l.failLocked(err)
+}
+
+func (l *link) failLocked(err error) {
 	if l.err != nil {
 		return
 	}
@@ -181,19 +212,12 @@ func (l *link) failed() bool {
 }
 
 func (l *link) writeLoop() {
-	defer l.goroutines.Done()
 	for {
 		small, large, ok := l.takeQueued()
 		if !ok {
 			return
 		}
-		var err error
-		if large != nil {
-			_, err = large.WriteTo(l.conn)
-		} else {
-			_, err = l.conn.Write(small)
-		}
-		if err != nil {
+		if err := l.write(small, large); err != nil {
 			l.fail(err)
 			return
 		}
@@ -223,7 +247,6 @@ func (l *link) takeQueued() (small []byte, large net.Buffers, ok bool) {
 }
 
 func (l *link) readLoop() {
-	defer l.goroutines.Done()
 	err := l.read()
 	l.fail(err)
 	l.mu.Lock()

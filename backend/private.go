@@ -6,8 +6,13 @@ import (
 )
 
 // maxIdlePrivate is how many clean private connections are kept for the next
-// session of the same identity.
-const maxIdlePrivate = 64
+// session of the same identity; minIdlePrivate how many are made in advance
+// once there was a need, so that a command that needs one is not overtaken by
+// what other clients send while it is made.
+const (
+	minIdlePrivate = 4
+	maxIdlePrivate = 64
+)
 
 // Private is an upstream connection of one session's own, for what a shared
 // one can't carry: transactions, blocking commands, subscriptions.
@@ -28,16 +33,33 @@ func (b *Backend) Private(ctx context.Context, id Identity, sink Sink) (*Private
 			return p, nil
 		}
 	}
+	return b.openPrivate(ctx, id, sink)
+}
+
+func (b *Backend) openPrivate(ctx context.Context, id Identity, sink Sink) (*Private, error) {
 	p := &Private{backend: b, id: id, sink: sink}
 	ctx, cancel := context.WithTimeout(ctx, b.config.DialTimeout)
 	defer cancel()
-	l, err := b.open(ctx, id, p.lost)
+	l, err := b.open(ctx, id, false, p.lost)
 	if err != nil {
 		return nil, err
 	}
 	p.link = l
 	b.addPrivate(p)
 	return p, nil
+}
+
+// warm makes an idle connection in advance.
+func (b *Backend) warm(id Identity) {
+	if p, err := b.openPrivate(b.ctx, id, nil); err == nil {
+		p.Release()
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.warming[id]--
+	if b.warming[id] == 0 {
+		delete(b.warming, id)
+	}
 }
 
 // Submit sends requests in order. An error says that nothing was sent.

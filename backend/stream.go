@@ -81,7 +81,7 @@ func (s *Stream) connect() (*link, error) {
 	}
 	ctx, cancel := context.WithTimeout(s.backend.ctx, s.backend.config.DialTimeout)
 	defer cancel()
-	l, err := s.backend.open(ctx, s.id, s.lost)
+	l, err := s.backend.open(ctx, s.id, true, s.lost)
 	s.attempted(err)
 	if err != nil {
 		return nil, err
