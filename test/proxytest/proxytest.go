@@ -36,7 +36,7 @@ const (
 var signsOfTrouble = []string{"panic", "DATA RACE", "fatal error"}
 
 // listening is the log line that tells the address.
-var listening = regexp.MustCompile(`msg=listening .*\baddr="?([^" ]+)`)
+var listening = regexp.MustCompile(`msg=listening .*\baddr="?([^"\s]+)`)
 
 // Proxy is a cellproxy process.
 type Proxy struct {

@@ -66,7 +66,7 @@ func (s *Server) start() {
 func (s *Server) launch() {
 	s.t.Helper()
 	cmd := exec.Command("redis-server", "--port", fmt.Sprint(s.port), "--bind", "127.0.0.1",
-		"--unixsocket", s.Socket(), "--dir", s.dir, "--save", "", "--appendonly", "no")
+		"--unixsocket", s.Socket(), "--dir", s.dir, "--save", "", "--appendonly", "no", "--loglevel", "warning")
 	if s.options.Password != "" {
 		cmd.Args = append(cmd.Args, "--requirepass", s.options.Password)
 	}

@@ -1,0 +1,161 @@
+package test
+
+import (
+	"bufio"
+	"encoding/json"
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+	"testing"
+
+	"cellproxy/test/proxytest"
+	"cellproxy/test/redistest"
+	"cellproxy/test/wire"
+)
+
+// recordedStep is what redis-cell 0.5.0 answered and stored at a moment.
+type recordedStep struct {
+	AtMicros int64    `json:"at_us"`
+	Args     []string `json:"args"`
+	Reply    []int64  `json:"reply"`
+	Value    *string  `json:"value"` // nil: no such key
+}
+
+// recordedSequences reads what was recorded from redis-cell.
+func recordedSequences(t *testing.T) [][]recordedStep {
+	t.Helper()
+	file, err := os.Open("../commands/testdata/redis-cell.jsonl")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	var sequences [][]recordedStep
+	for lines := json.NewDecoder(bufio.NewReader(file)); lines.More(); {
+		var sequence []recordedStep
+		if err := lines.Decode(&sequence); err != nil {
+			t.Fatal(err)
+		}
+		sequences = append(sequences, sequence)
+	}
+	if len(sequences) < 100 {
+		t.Fatalf("only %d sequences", len(sequences))
+	}
+	return sequences
+}
+
+// integers encodes an array of integers.
+func integers(numbers ...int64) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "*%d\r\n", len(numbers))
+	for _, n := range numbers {
+		fmt.Fprintf(&b, ":%d\r\n", n)
+	}
+	return b.String()
+}
+
+func bulk(s string) string {
+	return fmt.Sprintf("$%d\r\n%s\r\n", len(s), s)
+}
+
+// clocked is a cellproxy on a Redis whose clock stands still.
+type clocked struct {
+	redis  *redistest.Server
+	direct *wire.Conn // to Redis
+	client *wire.Conn // to cellproxy
+}
+
+func newClocked(t *testing.T) *clocked {
+	t.Helper()
+	redis := redistest.Start(t, redistest.Options{FakeClock: true})
+	return &clocked{
+		redis: redis, direct: redis.Dial(t),
+		client: proxytest.Start(t, redis.URL()).Dial(t),
+	}
+}
+
+// stored returns the value of a key in the notation of recordedStep.Value.
+func (c *clocked) stored(key string) string {
+	return c.direct.Do("GET", key)
+}
+
+// wantStored is what a step should leave. Where redis-cell stores a time that
+// has come already, which means a full bucket, cellproxy stores nothing.
+func wantStored(t *testing.T, step recordedStep) string {
+	t.Helper()
+	if step.Value == nil || tat(t, step) <= step.AtMicros*1000 {
+		return "$-1\r\n"
+	}
+	return bulk(*step.Value)
+}
+
+// tat is the theoretical arrival time that a step stored, in nanoseconds.
+func tat(t *testing.T, step recordedStep) int64 {
+	t.Helper()
+	nanos, err := strconv.ParseInt(*step.Value, 10, 64)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return nanos
+}
+
+func TestRecordedSequencesOfRedisCell(t *testing.T) {
+	c := newClocked(t)
+	for i, sequence := range recordedSequences(t) {
+		c.direct.Do("FLUSHALL")
+		for j, step := range sequence {
+			c.redis.SetClock(step.AtMicros * 1000)
+			if got, want := c.client.Do(step.Args...), integers(step.Reply...); got != want {
+				t.Fatalf("sequence %d step %d: %q at %d µs\n got %q\nwant %q", i, j, step.Args, step.AtMicros, got, want)
+			}
+			if got, want := c.stored(step.Args[1]), wantStored(t, step); got != want {
+				t.Fatalf("sequence %d step %d: %q at %d µs left\n     %q\nwant %q", i, j, step.Args, step.AtMicros, got, want)
+			}
+		}
+	}
+}
+
+// TestStateOfRedisCellIsHonoured puts every recorded state there as redis-cell
+// would have left it, and sees that the next step goes on from it.
+func TestStateOfRedisCellIsHonoured(t *testing.T) {
+	c := newClocked(t)
+	for i, sequence := range recordedSequences(t) {
+		for j, step := range sequence[:len(sequence)-1] {
+			next := sequence[j+1]
+			if step.Value == nil || next.Args[1] != step.Args[1] {
+				continue
+			}
+			c.redis.SetClock(step.AtMicros * 1000)
+			c.direct.Do("FLUSHALL")
+			ttlMillis := (tat(t, step)-step.AtMicros*1000)/1e6 + 1
+			c.direct.Do("SET", step.Args[1], *step.Value, "PX", strconv.FormatInt(ttlMillis, 10))
+			c.redis.SetClock(next.AtMicros * 1000)
+			if got, want := c.client.Do(next.Args...), integers(next.Reply...); got != want {
+				t.Fatalf("sequence %d step %d: %q on %s\n got %q\nwant %q", i, j+1, next.Args, *step.Value, got, want)
+			}
+		}
+	}
+}
+
+// TestStateIsRedisCells sees that what cellproxy leaves is a plain TAT that
+// goes when it has come, to the millisecond above.
+func TestStateIsRedisCells(t *testing.T) {
+	c := newClocked(t)
+	for _, sequence := range recordedSequences(t) {
+		c.direct.Do("FLUSHALL")
+		for _, step := range sequence {
+			c.redis.SetClock(step.AtMicros * 1000)
+			c.client.Do(step.Args...)
+			if step.Value == nil || tat(t, step) <= step.AtMicros*1000 {
+				continue
+			}
+			untilFull := tat(t, step) - step.AtMicros*1000
+			want := fmt.Sprintf(":%d\r\n", (untilFull+999_999)/1_000_000)
+			// Redis counts whole milliseconds of a clock that has microseconds.
+			alsoRight := fmt.Sprintf(":%d\r\n", (untilFull+999_999)/1_000_000+1)
+			if got := c.direct.Do("PTTL", step.Args[1]); got != want && got != alsoRight {
+				t.Fatalf("%q at %d µs: PTTL %q, want %q", step.Args, step.AtMicros, got, want)
+			}
+		}
+	}
+}

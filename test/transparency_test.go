@@ -1,0 +1,172 @@
+package test
+
+import (
+	"math/rand/v2"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"cellproxy/test/proxytest"
+	"cellproxy/test/redistest"
+	"cellproxy/test/wire"
+)
+
+// pair is a Redis and a cellproxy in front of it. Both faces of the one server
+// are used in turn, because two servers would order the members of sets and
+// hashes differently: each has its own random hash seed.
+type pair struct {
+	redis *redistest.Server
+	proxy *proxytest.Proxy
+	admin *wire.Conn
+}
+
+// noon is when every run on a standing clock begins.
+var noon = time.Date(2030, 1, 1, 12, 0, 0, 123456789, time.UTC)
+
+func newPair(t *testing.T, options redistest.Options) *pair {
+	t.Helper()
+	options.Args = append(options.Args, "--enable-debug-command", "yes", "--activerehashing", "no")
+	p := &pair{redis: redistest.Start(t, options)}
+	p.proxy = proxytest.Start(t, p.redis.URL())
+	p.admin = p.redis.Dial(t)
+	return p
+}
+
+// reset makes the server forget everything between two runs.
+func (p *pair) reset(t *testing.T, options redistest.Options) {
+	t.Helper()
+	for _, command := range []string{
+		"FLUSHALL", "FUNCTION FLUSH", "SCRIPT FLUSH", "CONFIG RESETSTAT", "CONFIG SET maxmemory 0",
+		"DEBUG SET-ACTIVE-EXPIRE 0",
+	} {
+		if got := p.admin.Do(strings.Fields(command)...); got != "+OK\r\n" {
+			t.Fatalf("%s = %q", command, got)
+		}
+	}
+	if options.FakeClock {
+		p.redis.SetClock(noon.UnixNano())
+	}
+}
+
+// helloID is the one field of replies that is the connection's own.
+var helloID = regexp.MustCompile(`(\$2\r\nid\r\n):\d+`)
+
+func withoutID(reply string) string {
+	return helloID.ReplaceAllString(reply, "$1:0")
+}
+
+// generated returns n random commands, a share of which is broken.
+func generated(rng *rand.Rand, templates []string, n int) [][]string {
+	commands := make([][]string, n)
+	for i := range commands {
+		args := fill(rng, templates[rng.IntN(len(templates))])
+		damage := rng.IntN(40)
+		if strings.HasSuffix(args[0], "SUBSCRIBE") {
+			damage = -1 // with another number of channels it has another number of replies
+		}
+		switch damage {
+		case 0:
+			args = args[:len(args)-1]
+		case 1:
+			args = append(args, word(rng, "$value"))
+		case 2:
+			args[rng.IntN(len(args))] = word(rng, "$value")
+		}
+		if len(args) == 0 || args[0] == "" {
+			args = []string{"PING"}
+		}
+		if rng.IntN(4) == 0 {
+			args[0] = strings.ToLower(args[0])
+		}
+		commands[i] = args
+	}
+	return commands
+}
+
+// batches cuts commands into runs of random lengths up to most.
+func batches(rng *rand.Rand, commands [][]string, most int) [][][]string {
+	var cut [][][]string
+	for len(commands) > 0 {
+		n := min(1+rng.IntN(most), len(commands))
+		cut = append(cut, commands[:n])
+		commands = commands[n:]
+	}
+	return cut
+}
+
+// exchange sends batches, moving the clock between them, and returns the reply
+// to each command.
+func (p *pair) exchange(conn *wire.Conn, work [][][]string) []string {
+	var replies []string
+	clock := noon
+	for _, batch := range work {
+		clock = clock.Add(7 * time.Millisecond)
+		p.redis.SetClock(clock.UnixNano())
+		conn.Send(batch...)
+		for range batch {
+			replies = append(replies, withoutID(conn.Reply()))
+		}
+	}
+	return replies
+}
+
+func TestRandomCommandsAreAnsweredAlike(t *testing.T) {
+	stateless := slices.Concat(genericCommands, stringCommands, listCommands, setCommands, hashCommands,
+		sortedSetCommands, streamCommands, scriptCommands, serverCommands)
+	for _, mode := range []struct {
+		name      string
+		templates []string
+		protocol  string
+		pipeline  int
+	}{
+		{"stateless RESP2 single", stateless, "2", 1},
+		{"stateless RESP2 pipelined", stateless, "2", 200},
+		{"stateless RESP3 single", stateless, "3", 1},
+		{"stateless RESP3 pipelined", stateless, "3", 200},
+		{"sessions RESP2 single", slices.Concat(stateless, repeat(sessionCommands, 8)), "2", 1},
+		{"sessions RESP2 pipelined", slices.Concat(stateless, repeat(sessionCommands, 8)), "2", 200},
+		{"sessions RESP3 single", slices.Concat(stateless, repeat(sessionCommands, 8)), "3", 1},
+		{"sessions RESP3 pipelined", slices.Concat(stateless, repeat(sessionCommands, 8)), "3", 200},
+	} {
+		t.Run(mode.name, func(t *testing.T) {
+			options := redistest.Options{FakeClock: true}
+			p := newPair(t, options)
+			seed := newSeed(t)
+			rng := rand.New(rand.NewPCG(seed, 0))
+			work := batches(rng, generated(rng, mode.templates, 4000), mode.pipeline)
+			run := func(conn *wire.Conn) []string {
+				p.reset(t, options)
+				conn.Do("HELLO", mode.protocol)
+				return p.exchange(conn, work)
+			}
+			want := run(p.redis.Dial(t))
+			got := run(p.proxy.Dial(t))
+			compare(t, slices.Concat(work...), got, want)
+		})
+	}
+}
+
+func repeat(templates []string, times int) []string {
+	var all []string
+	for range times {
+		all = append(all, templates...)
+	}
+	return all
+}
+
+// compare reports the first command that was answered differently, with those
+// before it.
+func compare(t *testing.T, commands [][]string, got, want []string) {
+	t.Helper()
+	for i, args := range commands {
+		if got[i] == want[i] {
+			continue
+		}
+		for j := max(0, i-5); j < i; j++ {
+			t.Logf("%d: %.200q = %.200q", j, commands[j], want[j])
+		}
+		t.Fatalf("command %d: %.200q\n got %.500q\nwant %.500q", i, args, got[i], want[i])
+	}
+}
