@@ -50,13 +50,6 @@ type Identity struct {
 	Protocol       int // 2 or 3
 }
 
-func (id Identity) user() string {
-	if id.User == "" {
-		return "default"
-	}
-	return id.User
-}
-
 // Backend is the upstream. Its methods are safe for concurrent use.
 type Backend struct {
 	config   Config
@@ -157,7 +150,7 @@ func (b *Backend) connect(ctx context.Context, id Identity) (conn net.Conn, w we
 	if err != nil {
 		return nil, w, err
 	}
-	w, err = handshake(ctx, conn, id)
+	w, err = handshake(ctx, conn, b.Default(), id)
 	if err != nil {
 		return nil, w, err
 	}

@@ -69,85 +69,115 @@ func (c *callConn) fill() error {
 	return err
 }
 
-// greeting is what a new connection says first: who it is, and the limiter
-// scripts, so that no client ever waits for one to be loaded.
-func greeting(id Identity) (b []byte, required int) {
-	if id.Protocol == 3 {
-		hello := []string{"HELLO", "3"}
-		if id.Password != "" || id.User != "" {
-			hello = append(hello, "AUTH", id.user(), id.Password)
-		}
-		b = appendCommand(b, hello...)
-		required++
-	} else if id.User != "" {
-		b = appendCommand(b, "AUTH", id.User, id.Password)
-		required++
-	} else if id.Password != "" {
-		b = appendCommand(b, "AUTH", id.Password)
-		required++
-	}
-	if id.DB != 0 {
-		b = appendCommand(b, "SELECT", strconv.Itoa(id.DB))
-		required++
-	}
-	for _, script := range commands.Scripts() {
-		b = appendCommand(b, "SCRIPT", "LOAD", script.Source)
-	}
-	return b, required
-}
-
 // welcome is what the upstream made of a greeting.
 type welcome struct {
 	needsAuth bool  // it lets the connection do nothing before AUTH
 	clientID  int64 // its number for the connection, 0 if it would not say
 }
 
-// handshake greets the upstream. The error is a *ReplyError when the upstream
-// refused.
-func handshake(ctx context.Context, conn net.Conn, id Identity) (w welcome, err error) {
+// handshake greets the upstream: as who the proxy is first, so that a client
+// whose rights are narrow gets its database and the scripts all the same, then
+// as the client. The error is a *ReplyError when the upstream refused.
+func handshake(ctx context.Context, conn net.Conn, proxy, client Identity) (welcome, error) {
 	if deadline, ok := ctx.Deadline(); ok {
 		conn.SetDeadline(deadline)
 	}
-	hello, required := greeting(id)
-	hello = appendCommand(hello, "CLIENT", "ID")
+	c := newCallConn(conn)
+	first := client
+	first.User, first.Password = proxy.User, proxy.Password
+	w, err := greet(c, append(introduction(first), preparation(client.DB)...))
+	if first != client && (err == nil || isReplyError(err)) {
+		steps := introduction(client)
+		if w.needsAuth || err != nil {
+			steps = append(steps, preparation(client.DB)...)
+		}
+		var again welcome
+		again, err = greet(c, steps)
+		w.needsAuth = again.needsAuth
+		w.clientID = max(w.clientID, again.clientID)
+	}
+	if err == nil && len(c.buf) > 0 {
+		err = fmt.Errorf("%w: more replies than commands", errReply)
+	}
+	if err != nil {
+		conn.Close()
+		return w, err
+	}
+	conn.SetDeadline(time.Time{})
+	return w, nil
+}
+
+// step is one command of a greeting.
+type step struct {
+	args     []string
+	required bool // a refusal ends the greeting
+}
+
+// introduction says who the connection is for, and which protocol it speaks.
+func introduction(id Identity) []step {
+	named := id.User != "" || id.Password != ""
+	switch {
+	case id.Protocol == 3 && named:
+		user := id.User
+		if user == "" {
+			user = "default"
+		}
+		return []step{{[]string{"HELLO", "3", "AUTH", user, id.Password}, true}}
+	case id.Protocol == 3:
+		return []step{{[]string{"HELLO", "3"}, true}}
+	case id.User != "":
+		return []step{{[]string{"AUTH", id.User, id.Password}, true}}
+	case named:
+		return []step{{[]string{"AUTH", id.Password}, true}}
+	}
+	return nil
+}
+
+// preparation selects the database and brings the limiter scripts, so that no
+// client ever waits for one to be loaded. A script that can't be loaded is no
+// failure: its first use brings it, or says why not.
+func preparation(db int) []step {
+	var steps []step
+	if db != 0 {
+		steps = append(steps, step{[]string{"SELECT", strconv.Itoa(db)}, true})
+	}
+	for _, script := range commands.Scripts() {
+		steps = append(steps, step{[]string{"SCRIPT", "LOAD", script.Source}, false})
+	}
+	return append(steps, step{[]string{"CLIENT", "ID"}, false})
+}
+
+// greet sends the steps in one write and reads their replies.
+func greet(c *callConn, steps []step) (w welcome, err error) {
+	var b []byte
+	for _, s := range steps {
+		b = appendCommand(b, s.args...)
+	}
 	// Written beside the reading: an in-memory connection holds no bytes.
 	written := make(chan error, 1)
 	go func() {
-		_, err := conn.Write(hello)
+		_, err := c.conn.Write(b)
 		written <- err
 	}()
-	w, err = greeted(newCallConn(conn), required)
-	if err != nil {
-		conn.Close()
-	}
-	if werr := <-written; err == nil {
-		err = werr
-	}
-	conn.SetDeadline(time.Time{})
-	return w, err
-}
-
-// greeted reads the replies to the greeting. A script that could not be loaded
-// is no failure: its first use brings it, or says why not.
-func greeted(c *callConn, required int) (w welcome, err error) {
-	last := required + len(commands.Scripts())
-	for i := range last + 1 {
+	var refused error
+	for _, s := range steps {
 		reply, err := c.reply()
 		if err != nil {
+			c.conn.Close()
+			<-written
 			return w, err
 		}
-		noAuth := bytes.HasPrefix(reply, []byte("-NOAUTH "))
+		noAuth := bytes.HasPrefix(reply, []byte("-NOAUTH Authentication"))
 		w.needsAuth = w.needsAuth || noAuth
-		refused := reply[0] == '-' && !(noAuth && !bytes.HasPrefix(reply, []byte("-NOAUTH HELLO")))
-		if i < required && refused {
-			return w, &ReplyError{Line: reply}
+		if s.required && reply[0] == '-' && !noAuth && refused == nil {
+			refused = &ReplyError{Line: reply}
 		}
-		if i == last && reply[0] == ':' {
+		if s.args[0] == "CLIENT" && reply[0] == ':' {
 			w.clientID, _ = strconv.ParseInt(string(bytes.TrimSpace(reply[1:])), 10, 64)
 		}
 	}
-	if len(c.buf) > 0 {
-		return w, fmt.Errorf("%w: more replies than commands", errReply)
+	if err := <-written; err != nil {
+		return w, err
 	}
-	return w, nil
+	return w, refused
 }

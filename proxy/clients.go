@@ -77,11 +77,7 @@ func (c *clients) translate(cmd redcon.Command) redcon.Command {
 	}
 	args := append([][]byte(nil), cmd.Args...)
 	args[at] = strconv.AppendInt(nil, other.out.privateID(), 10)
-	raw := redcon.AppendArray(nil, len(args))
-	for _, arg := range args {
-		raw = redcon.AppendBulk(raw, arg)
-	}
-	return redcon.Command{Raw: raw, Args: args}
+	return encode(args)
 }
 
 // privateID returns the upstream's number of the session's private connection,

@@ -71,8 +71,13 @@ func (s *session) selectDB(cmd redcon.Command) {
 	s.forward(cmd)
 }
 
-// auth handles AUTH: the upstream checks the password.
+// auth handles AUTH: the upstream checks the password, unless the proxy has
+// users of its own.
 func (s *session) auth(cmd redcon.Command) {
+	if len(s.server.config.Users) > 0 {
+		s.login(cmd)
+		return
+	}
 	if s.owned(cmd) {
 		return
 	}
@@ -92,6 +97,12 @@ func (s *session) auth(cmd redcon.Command) {
 
 // hello handles HELLO. What is not well-formed is for the upstream to refuse.
 func (s *session) hello(cmd redcon.Command) {
+	if len(s.server.config.Users) > 0 {
+		var ok bool
+		if cmd, ok = s.loginHello(cmd); !ok {
+			return
+		}
+	}
 	if s.owned(cmd) {
 		return
 	}
@@ -167,13 +178,13 @@ func (s *session) client(cmd redcon.Command) {
 	args := cmd.Args[2:]
 	switch sub := strings.ToUpper(string(cmd.Args[1])); {
 	case sub == "ID" && len(args) == 0:
-		s.reply(redcon.AppendInt(nil, s.id))
+		s.answer(cmd, redcon.AppendInt(nil, s.id))
 	case sub == "INFO" && len(args) == 0:
 		s.info(cmd)
 	case sub == "KILL" && len(args) == 2 && strings.EqualFold(string(args[0]), "ID"):
 		s.kill(cmd)
 	case sub == "GETNAME" && len(args) == 0:
-		s.reply(s.nameReply())
+		s.answer(cmd, s.nameReply())
 	case sub == "SETNAME" && len(args) == 1:
 		s.setName(cmd)
 	case sub == "REPLY" && len(args) == 1:
@@ -183,6 +194,18 @@ func (s *session) client(cmd redcon.Command) {
 	default:
 		s.forward(cmd)
 	}
+}
+
+// answer gives the client reply to cmd if the upstream lets it ask.
+func (s *session) answer(cmd redcon.Command, reply []byte) {
+	theirs, err := s.ask(s.stream, cmd.Raw)
+	if err != nil {
+		return
+	}
+	if theirs[0] == '-' {
+		reply = theirs
+	}
+	s.reply(reply)
 }
 
 func (s *session) nameReply() []byte {
@@ -251,6 +274,7 @@ func (s *session) reset(cmd redcon.Command) {
 		return
 	}
 	s.muted, s.skip, s.skipping = false, false, false
+	s.setLoggedIn(len(s.server.config.Users) == 0)
 	s.name = nil
 	s.identity = s.server.config.Backend.Default()
 	s.submit()

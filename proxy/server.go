@@ -42,6 +42,8 @@ type Config struct {
 	// WriteTimeout is how long a client may take no bytes of what is written
 	// to it. Default 1 minute.
 	WriteTimeout time.Duration
+	// Users are whom the proxy itself asks for a password. None: nobody.
+	Users Users
 	// Refuse names commands that are answered with an error.
 	Refuse []string
 	// Logger is told what clients can't be. Default slog.Default().

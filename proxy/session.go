@@ -36,6 +36,7 @@ type session struct {
 	watching bool // after WATCH
 	blocking bool // the private connection, if any, waits for something
 	sticky   bool // the private connection passes everything through
+	loggedIn bool // or nobody asks
 	quit     bool
 	muted    bool // CLIENT REPLY OFF
 	skip     bool // CLIENT REPLY SKIP: the next command is muted
@@ -52,6 +53,7 @@ func newSession(server *Server, conn *clientConn) *session {
 	}
 	s.id = server.clients.add(s)
 	s.out.init(conn.Conn, server.config.OutputLimit, server.config.WriteTimeout)
+	s.setLoggedIn(len(server.config.Users) == 0)
 	s.useStream(server.config.Backend.Acquire(s.identity))
 	return s
 }
@@ -74,6 +76,10 @@ func (s *session) run(cmd redcon.Command) {
 		return
 	}
 	s.skipping, s.skip = s.skip, false
+	if !s.admitted(cmd.Args[0]) {
+		s.reply([]byte(textNoAuth))
+		return
+	}
 	r := s.server.routes.find(cmd.Args[0])
 	switch {
 	case r.limiter != nil:

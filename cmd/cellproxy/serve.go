@@ -28,6 +28,8 @@ type serveConfig struct {
 	maxClients      int
 	outputLimit     int
 	refuse          []string
+	requirepass     string
+	usersFile       string
 	unprotected     bool
 }
 
@@ -69,6 +71,8 @@ func (c *serveConfig) addFlags(flags *pflag.FlagSet) {
 	flags.DurationVar(&c.shutdownTimeout, "shutdown-timeout", 10*time.Second, "how long clients may take to finish at shutdown")
 	flags.IntVar(&c.maxClients, "max-clients", proxy.DefaultMaxClients, "how many clients may be connected")
 	flags.IntVar(&c.outputLimit, "client-output-limit", proxy.DefaultOutputLimit, "bytes of finished replies that may wait for a client to read them")
+	flags.StringVar(&c.requirepass, "requirepass", "", "password that clients must give (user default); better set by CELLPROXY_REQUIREPASS")
+	flags.StringVar(&c.usersFile, "users-file", "", "file of users who may connect, a line each: name password, or name #sha256")
 	flags.StringSliceVar(&c.refuse, "refuse", proxy.DefaultRefuse, "commands to refuse; DEBUG and SHUTDOWN may be worth adding")
 	flags.BoolVar(&c.unprotected, "unprotected", false, "allow listening beyond loopback, where anybody who can connect is served")
 }
@@ -96,14 +100,18 @@ func (c *serveConfig) validateListen() error {
 		return fmt.Errorf("invalid --listen: %w", err)
 	}
 	ip := net.ParseIP(host)
-	if c.unprotected || host == "localhost" || ip != nil && ip.IsLoopback() {
+	if c.unprotected || c.requirepass != "" || c.usersFile != "" || host == "localhost" || ip != nil && ip.IsLoopback() {
 		return nil
 	}
-	return fmt.Errorf("--listen %s is open to the network and there is no authentication: listen on loopback or add --unprotected", c.listen)
+	return fmt.Errorf("--listen %s is open to the network and asks nobody for a password: add --requirepass or --users-file, listen on loopback, or add --unprotected", c.listen)
 }
 
 // serve runs the proxy until ctx ends.
 func serve(ctx context.Context, config serveConfig, log *slog.Logger) error {
+	users, err := readUsers(config.requirepass, config.usersFile)
+	if err != nil {
+		return usageError{err}
+	}
 	upstream, err := backend.New(backend.Config{
 		URL: config.upstream, DialTimeout: config.dialTimeout, Timeout: config.upstreamTimeout, Logger: log,
 	})
@@ -113,7 +121,7 @@ func serve(ctx context.Context, config serveConfig, log *slog.Logger) error {
 	defer upstream.Close()
 	server := proxy.New(proxy.Config{
 		Backend: upstream, MaxClients: config.maxClients, OutputLimit: config.outputLimit,
-		WriteTimeout: config.writeTimeout, Refuse: config.refuse, Logger: log,
+		WriteTimeout: config.writeTimeout, Users: users, Refuse: config.refuse, Logger: log,
 	})
 	if err := server.Listen(config.listen); err != nil {
 		return err
