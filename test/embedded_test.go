@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"cellproxy/test/proxytest"
+	"cellproxy/test/wire"
 )
 
 func TestEmbeddedStore(t *testing.T) {
@@ -50,8 +51,13 @@ func TestEmbeddedStoreExpires(t *testing.T) {
 // they do is the store's affair.
 func TestEmbeddedStoreSurvivesNonsense(t *testing.T) {
 	proxy := proxytest.Start(t, "")
-	for i := range uint64(300) {
-		if err := attack(proxy.Addr(), hostileStream(newRand(t, i))); err != nil {
+	rng := newRand(t)
+	for range 400 {
+		stream := wire.Encode(generated(rng, allCommands, 20)...)
+		for range rng.IntN(2) {
+			stream = damage(rng, stream)
+		}
+		if err := attack(proxy.Addr(), stream); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -29,7 +29,7 @@ func TestHostileBytes(t *testing.T) {
 	canary := proxy.Dial(t)
 	canary.Do("PING")
 	files := proxy.Files()
-	seed := newSeed(t)
+	seed := newRand(t).Uint64()
 	var next atomic.Uint64
 	var work sync.WaitGroup
 	for range clients {
@@ -91,16 +91,11 @@ func hostileStream(rng *rand.Rand) []byte {
 	if rng.IntN(4) == 0 {
 		return randomBytes(rng)
 	}
-	templates := slices.Concat(stringCommands, listCommands, sessionCommands, limiterTemplates)
-	stream := wire.Encode(generated(rng, templates, 1+rng.IntN(8))...)
+	stream := wire.Encode(generated(rng, allCommands, 1+rng.IntN(8))...)
 	for range rng.IntN(6) {
 		stream = damage(rng, stream)
 	}
 	return stream
-}
-
-var limiterTemplates = []string{
-	"CL.THROTTLE $key 15 30 60", "CL.THROTTLE $key $int $int $int", "CL.THROTTLE $key 15 30 60 $int",
 }
 
 // protocolPieces is what random streams are made of.

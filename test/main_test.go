@@ -18,20 +18,14 @@ func TestMain(m *testing.M) {
 // seedFlag repeats a random test: go test ./test -run TestName -args -seed N.
 var seedFlag = flag.Uint64("seed", 0, "seed of the random tests, 0 for another one each time")
 
-// newSeed returns the seed of a random test and notes it for the case that the
-// test fails.
-func newSeed(t *testing.T) uint64 {
+// newRand returns the random numbers of a test, and notes how to have them
+// again for the case that the test fails.
+func newRand(t *testing.T) *rand.Rand {
 	t.Helper()
 	seed := *seedFlag
 	if seed == 0 {
 		seed = rand.Uint64()
 	}
 	t.Logf("repeat with -args -seed %d", seed)
-	return seed
-}
-
-// newRand returns the nth source of random numbers of a test.
-func newRand(t *testing.T, n uint64) *rand.Rand {
-	t.Helper()
-	return rand.New(rand.NewPCG(newSeed(t), n))
+	return rand.New(rand.NewPCG(seed, 0))
 }

@@ -102,7 +102,8 @@ func TestArgumentsThatMeanNothing(t *testing.T) {
 		{"k 15 1 9223372036", "-ERR "},
 		{"k 15 30 60 9223372036854775807", "-ERR "},
 		{"k 15 30 60 9223372036854775808", "-ERR "},
-		{"k 4611686018 1 1", "-ERR "},
+		{"k 9223372036 1 1", "-ERR "},
+		{"k 8000000000 1 1 8000000000", "-ERR "}, // would be full again beyond int64
 		{"k x 30 60", "-ERR "},
 		{"k 15 x 60", "-ERR "},
 		{"k 15 30 x", "-ERR "},

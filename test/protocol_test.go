@@ -35,7 +35,7 @@ func TestBytesAreAnsweredAlike(t *testing.T) {
 		{"array length with blanks", "* 1\r\n$4\r\nPING\r\n"},
 		{"array length with a plus", "*+1\r\n$4\r\nPING\r\n"},
 		{"array length with zeros", "*01\r\n$4\r\nPING\r\n"},
-		{"array length too big", "*1048577\r\n"},
+		{"array length too big", "*2147483648\r\n"},
 		{"array length huge", "*9223372036854775807\r\n"},
 		{"array length beyond int64", "*9223372036854775808\r\n"},
 		{"array length line too long", "*" + strings.Repeat("1", 65<<10)},

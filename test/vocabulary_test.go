@@ -3,6 +3,7 @@ package test
 import (
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -290,6 +291,18 @@ SSUBSCRIBE $member
 UNSUBSCRIBE $member
 PUNSUBSCRIBE $member
 SUNSUBSCRIBE $member`, "\n")
+
+// limiterCommands are what cellproxy adds.
+var limiterCommands = strings.Split(`CL.THROTTLE $key 15 30 60
+CL.THROTTLE $key $int $int $int
+CL.THROTTLE $key 15 30 60 $int
+CL.THROTTLE $key $float $value $index`, "\n")
+
+// statelessCommands leave the connection as it is, and Redis knows them.
+var statelessCommands = slices.Concat(genericCommands, stringCommands, listCommands, setCommands, hashCommands,
+	sortedSetCommands, streamCommands, scriptCommands, serverCommands)
+
+var allCommands = slices.Concat(statelessCommands, sessionCommands, limiterCommands)
 
 // fill returns the arguments of a template. A tilde stands for a blank.
 func fill(rng *rand.Rand, template string) []string {
