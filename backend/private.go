@@ -21,6 +21,10 @@ type Private struct {
 	id      Identity
 	link    *link
 
+	// Name is for the session to note what CLIENT SETNAME has set; it stays
+	// when the connection is released.
+	Name string
+
 	mu   sync.Mutex
 	sink Sink // nil while the connection is idle
 }

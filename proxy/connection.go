@@ -294,6 +294,14 @@ func (s *session) end(cmd redcon.Command) {
 	s.out.endAfter()
 }
 
+// cutBrowser ends a session that turns out to be an HTTP request, as Redis does:
+// a web page may have tricked somebody's browser into sending it.
+func (s *session) cutBrowser(redcon.Command) {
+	s.submit()
+	s.quit = true
+	s.out.endAfter()
+}
+
 // notServed refuses a command that was configured away.
 func (s *session) notServed(cmd redcon.Command) {
 	name := strings.ToUpper(string(cmd.Args[0]))

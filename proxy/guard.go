@@ -320,7 +320,7 @@ func printable(c byte) string {
 // blanks.
 func parseInteger(b []byte) (n int64, ok bool) {
 	digits := bytes.TrimPrefix(b, []byte{'-'})
-	if len(digits) == 0 || len(digits) > 19 || digits[0] == '0' && len(b) > 1 {
+	if len(digits) == 0 || digits[0] < '0' || digits[0] > '9' || digits[0] == '0' && len(b) > 1 {
 		return 0, false
 	}
 	n, err := strconv.ParseInt(string(b), 10, 64)

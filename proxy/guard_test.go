@@ -63,6 +63,7 @@ var streams = []struct {
 	{name: "too many arguments", in: "*1048577\r\n", err: "invalid multibulk length"},
 	{name: "count not a number", in: "*abc\r\n", err: "invalid multibulk length"},
 	{name: "count with zeros", in: "*03\r\n", err: "invalid multibulk length"},
+	{name: "count with a plus", in: "*+1\r\n", err: "invalid multibulk length"},
 	{name: "no count", in: "*\r\n", err: "invalid multibulk length"},
 	{name: "bulk too large", in: "*1\r\n$536870913\r\n", err: "invalid bulk length"},
 	{name: "bulk negative", in: "*1\r\n$-1\r\n", err: "invalid bulk length"},

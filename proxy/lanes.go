@@ -37,6 +37,12 @@ func (s *session) goPrivate() bool {
 	s.out.mu.Lock()
 	s.out.private, s.out.transient = private, false
 	s.out.mu.Unlock()
+	if private.Name != string(s.name) {
+		private.Name = string(s.name)
+		s.requests = append(s.requests, backend.Request{
+			Bytes: encode([][]byte{[]byte("CLIENT"), []byte("SETNAME"), s.name}).Raw, Discard: true,
+		})
+	}
 	return true
 }
 
@@ -127,12 +133,25 @@ func (s *session) stick(cmd redcon.Command) {
 		s.out.mu.Unlock()
 		private.PassThrough()
 		s.sticky = true
+		s.passReplyMode()
 	}
 	s.forward(cmd)
 }
 
+// passReplyMode tells the upstream what CLIENT REPLY has asked of the proxy so
+// far.
+func (s *session) passReplyMode() {
+	if s.muted {
+		s.add(backend.Request{Bytes: encode([][]byte{[]byte("CLIENT"), []byte("REPLY"), []byte("OFF")}).Raw})
+	} else if s.skipping {
+		s.add(backend.Request{Bytes: encode([][]byte{[]byte("CLIENT"), []byte("REPLY"), []byte("SKIP")}).Raw})
+	}
+}
+
 // settleOn waits until the private connection owes nothing, and keeps it.
 func (s *session) settleOn() error {
+	s.keep = true
+	defer func() { s.keep = false }()
 	s.out.mu.Lock()
 	s.out.transient = false
 	s.out.mu.Unlock()

@@ -44,6 +44,7 @@ var kinds = []struct {
 	{(*session).script, []string{"SCRIPT"}},
 	{(*session).reset, []string{"RESET"}},
 	{(*session).end, []string{"QUIT"}},
+	{(*session).cutBrowser, []string{"POST", "HOST:"}},
 }
 
 func newRoutes(refused []string) routes {

@@ -34,6 +34,7 @@ type session struct {
 	stream   *backend.Stream
 	multi    bool // in MULTI
 	watching bool // after WATCH
+	keep     bool // the private connection is needed for what comes next
 	blocking bool // the private connection, if any, waits for something
 	sticky   bool // the private connection passes everything through
 	loggedIn bool // or nobody asks
@@ -142,7 +143,7 @@ func (s *session) submit() error {
 		return s.submitSticky(requests)
 	}
 	s.out.Flush()
-	private, err := s.out.expect(len(requests), !s.multi && !s.watching)
+	private, err := s.out.expect(len(requests), !s.multi && !s.watching && !s.keep)
 	if err != nil {
 		return err
 	}
