@@ -1,0 +1,65 @@
+package test
+
+import (
+	"strings"
+	"testing"
+
+	"cellproxy/test/proxytest"
+	"cellproxy/test/redistest"
+	"cellproxy/test/wire"
+)
+
+// loginScripts are what clients send that have to give a password first. The
+// password of the default user is "front"; each ends the connection.
+var loginScripts = map[string]string{
+	"nothing before":      "PING\r\nGET k\r\nECHO x\r\nMULTI\r\nSUBSCRIBE c\r\nCLIENT GETNAME\r\nSELECT 1\r\n" + quit,
+	"wrong password":      "AUTH wrong\r\nAUTH nosuch front\r\nAUTH default wrong\r\nGET k\r\n" + quit,
+	"wrong arguments":     "AUTH\r\nAUTH a b c\r\nGET k\r\n" + quit,
+	"right password":      "AUTH front\r\nSET k v\r\nGET k\r\nPING\r\n" + quit,
+	"user and password":   "AUTH default front\r\nSET k v\r\nGET k\r\n" + quit,
+	"hello without":       "HELLO\r\nHELLO 3\r\nHELLO 9\r\nGET k\r\n" + quit,
+	"hello with":          "HELLO 3 AUTH default front SETNAME me\r\nCLIENT GETNAME\r\nGET nosuch\r\n" + quit,
+	"hello with wrong":    "HELLO 3 AUTH default wrong\r\nGET k\r\n" + quit,
+	"reset logs out":      "AUTH front\r\nGET k\r\nRESET\r\nGET k\r\nAUTH front\r\nGET k\r\n" + quit,
+	"wrong after right":   "AUTH front\r\nAUTH wrong\r\nGET k\r\n" + quit,
+	"private connections": "AUTH front\r\nMULTI\r\nSET k v\r\nEXEC\r\nWATCH k\r\nUNWATCH\r\nRPUSH l x\r\nBLPOP l 0\r\nSUBSCRIBE c\r\nUNSUBSCRIBE c\r\n" + quit,
+	"database":            "AUTH front\r\nSELECT 3\r\nSET k v\r\nRESET\r\nAUTH front\r\nGET k\r\nSELECT 3\r\nGET k\r\n" + quit,
+	"many arguments":      "*11\r\n",
+	"long argument":       "*2\r\n$4\r\nAUTH\r\n$16385\r\n",
+	"most arguments":      "*10\r\n$4\r\nMGET\r\n" + strings.Repeat("$1\r\nx\r\n", 9) + quit,
+	"longest argument":    "*2\r\n$4\r\nAUTH\r\n$16384\r\n" + strings.Repeat("x", 16384) + "\r\n" + quit,
+}
+
+// TestPasswordsAreAskedForAlike compares a Redis that asks for a password
+// with a cellproxy that does so, on a Redis that wants another, and with one
+// that leaves the asking to Redis.
+func TestPasswordsAreAskedForAlike(t *testing.T) {
+	front := redistest.Start(t, redistest.Options{Password: "front"})
+	back := redistest.Start(t, redistest.Options{Password: "back"})
+	open := redistest.Start(t, redistest.Options{})
+	withoutPassword := "unix://" + front.Socket()
+	for _, side := range []struct {
+		name  string
+		redis *redistest.Server
+		proxy *proxytest.Proxy
+	}{
+		{"own password", open, proxytest.Start(t, open.URL(), "--requirepass", "front")},
+		{"own password and another behind", back, proxytest.Start(t, back.URL(), "--requirepass", "front")},
+		{"the upstream's password", front, proxytest.Start(t, withoutPassword)},
+	} {
+		for name, bytes := range loginScripts {
+			t.Run(side.name+": "+name, func(t *testing.T) {
+				run := func(redis *redistest.Server, dial func(testing.TB) *wire.Conn) string {
+					if err := redis.Client(t).FlushAll(t.Context()).Err(); err != nil {
+						t.Fatal(err)
+					}
+					// Newer versions of Redis have a word more in one text.
+					return strings.ReplaceAll(withoutID(untilClosed(t, dial(t), bytes)), "HELLO <proto> AUTH", "HELLO AUTH")
+				}
+				if got, want := run(side.redis, side.proxy.Dial), run(front, front.Dial); got != want {
+					t.Errorf("got %q\nwant %q", got, want)
+				}
+			})
+		}
+	}
+}
