@@ -239,21 +239,31 @@ func nextMillisecond(pttl string) string {
 	return fmt.Sprintf(":%d\r\n", ms+1)
 }
 
-func TestPeekingWritesNothing(t *testing.T) {
+// TestPeeksAndRefusalsChangeNothing sees that what is stored stays as it is.
+func TestPeeksAndRefusalsChangeNothing(t *testing.T) {
+	c := newClocked(t)
+	c.redis.SetClock(someTime)
+	c.client.Do("CL.THROTTLE", "k", "15", "30", "60", "4")
+	c.redis.SetClock(someTime + 1_234_567_000)
+	value, ttl := c.stored("k"), c.direct.Do("PTTL", "k")
+	for _, quantity := range []string{"0", "17", "16", "0"} { // peeks, what never fits and what does not now
+		c.client.Do("CL.THROTTLE", "k", "15", "30", "60", quantity)
+		if c.stored("k") != value || c.direct.Do("PTTL", "k") != ttl {
+			t.Errorf("quantity %s: was %q for %q, is %q for %q", quantity, value, ttl, c.stored("k"), c.direct.Do("PTTL", "k"))
+		}
+	}
+}
+
+// TestPeekAtNothingLeavesNothingThatLasts has redis-cell's own way: it stores
+// the present, which means the same as no state and is soon gone.
+func TestPeekAtNothingLeavesNothingThatLasts(t *testing.T) {
 	c := newClocked(t)
 	c.redis.SetClock(someTime)
 	if got, want := c.client.Do("CL.THROTTLE", "k", "15", "30", "60", "0"), integers(0, 16, 16, -1, 0); got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
+	c.redis.SetClock(someTime + 2_000_000)
 	if got := c.direct.Do("EXISTS", "k"); got != ":0\r\n" {
-		t.Errorf("EXISTS = %q after a peek", got)
-	}
-	c.client.Do("CL.THROTTLE", "k", "15", "30", "60", "4")
-	value, ttl := c.stored("k"), c.direct.Do("PTTL", "k")
-	for _, quantity := range []string{"0", "17", "13"} { // a peek and two refusals
-		c.client.Do("CL.THROTTLE", "k", "15", "30", "60", quantity)
-		if c.stored("k") != value || c.direct.Do("PTTL", "k") != ttl {
-			t.Errorf("quantity %s: was %q for %q, is %q for %q", quantity, value, ttl, c.stored("k"), c.direct.Do("PTTL", "k"))
-		}
+		t.Errorf("EXISTS = %q 2 ms after a peek", got)
 	}
 }
