@@ -1,10 +1,15 @@
-// Package gcra is the generic cell rate algorithm in exact integer arithmetic,
-// in nanoseconds. It has no clock and does no input or output.
+// Package gcra is the generic cell rate algorithm in exact integer nanoseconds.
 //
-// A limiter's whole state is its theoretical arrival time (TAT): the moment at
-// which all that was admitted so far will have drained. A request for a quantity
-// moves the TAT by quantity emission intervals; it is limited when that would
-// put the TAT more than the tolerance ahead of now.
+// A key's whole state is its theoretical arrival time (TAT): the moment, in
+// nanoseconds since the epoch, at which nothing is left of what was taken. A
+// TAT that is not after the present means the same as none at all. Every unit
+// taken moves the TAT one emission interval into the future, and a request is
+// refused if that would move it further ahead of the present than the
+// tolerance, which is one interval for each unit of burst.
+//
+// The package holds no state, reads no clock and does no I/O. A token bucket
+// and a leaky bucket are the same thing seen from two sides: of a capacity of
+// 16, refilled or drained one per 2 s, New(2*time.Second, 16) is the limit.
 package gcra
 
 import (
@@ -16,53 +21,50 @@ import (
 
 // Errors of New and Next.
 var (
-	// ErrZeroRate is for a count or a period of 0.
-	ErrZeroRate = errors.New("zero rates are not supported")
-	// ErrNegative is for a negative burst, count or period.
-	ErrNegative = errors.New("negative limits are not supported")
-	// ErrOverflow is for limits and times that do not fit 64 bits of
-	// nanoseconds, or an emission interval below one.
-	ErrOverflow = errors.New("limit is out of range")
+	// ErrInterval says that an emission interval is not positive.
+	ErrInterval = errors.New("gcra: the emission interval must be positive")
+	// ErrBurst says that a burst is not positive.
+	ErrBurst = errors.New("gcra: the burst must be positive")
+	// ErrOverflow says that a time does not fit int64 nanoseconds.
+	ErrOverflow = errors.New("gcra: time beyond int64 nanoseconds")
 )
 
-// Limit is a rate and a burst. Make it with New.
+// Limit says how many units may be taken at once and how fast they come back.
+// Make it with New; the zero Limit has nothing to take.
 type Limit struct {
-	capacity  int64 // quantity that fits an idle limiter: burst + 1
-	interval  int64 // emission interval: nanoseconds of one unit
-	tolerance int64 // nanoseconds the TAT may be ahead: interval * capacity
+	interval  int64
+	burst     int64
+	tolerance int64 // interval * burst
 }
 
-// New returns the limit that admits count units per period, and up to burst+1
-// of them at once. Burst is 0 or more, count and period are 1 or more; the
-// emission interval is period/count, truncated to nanoseconds.
-func New(burst, count int64, period time.Duration) (Limit, error) {
+// New returns the limit of at most burst units at once, one of which comes back
+// every interval. Both must be positive and their product, the time in which
+// all come back, must fit int64 nanoseconds, which is 292 years.
+func New(interval time.Duration, burst int64) (Limit, error) {
 	switch {
-	case burst < 0 || count < 0 || period < 0:
-		return Limit{}, ErrNegative
-	case count == 0 || period == 0:
-		return Limit{}, ErrZeroRate
-	case burst == math.MaxInt64 || int64(period) < count:
-		return Limit{}, ErrOverflow
+	case interval <= 0:
+		return Limit{}, ErrInterval
+	case burst <= 0:
+		return Limit{}, ErrBurst
 	}
-	l := Limit{capacity: burst + 1, interval: int64(period) / count}
-	tolerance, ok := multiply(l.interval, l.capacity)
+	tolerance, ok := multiply(int64(interval), burst)
 	if !ok {
 		return Limit{}, ErrOverflow
 	}
-	l.tolerance = tolerance
-	return l, nil
+	return Limit{interval: int64(interval), burst: burst, tolerance: tolerance}, nil
 }
 
-// Capacity is the quantity that an idle limiter admits at once.
-func (l Limit) Capacity() int64 { return l.capacity }
-
-// Interval is the emission interval.
+// Interval returns the time in which one unit comes back.
 func (l Limit) Interval() time.Duration { return time.Duration(l.interval) }
 
-// Tolerance is how far the TAT may be ahead of now.
+// Burst returns how many units may be taken at once.
+func (l Limit) Burst() int64 { return l.burst }
+
+// Tolerance returns the time in which all units come back.
 func (l Limit) Tolerance() time.Duration { return time.Duration(l.tolerance) }
 
-// Increment is how far quantity moves the TAT; negative quantities move it back.
+// Increment returns the time by which quantity units move the TAT. It is
+// negative for a negative quantity. The error is ErrOverflow.
 func (l Limit) Increment(quantity int64) (time.Duration, error) {
 	increment, ok := multiply(l.interval, quantity)
 	if !ok {
@@ -71,57 +73,68 @@ func (l Limit) Increment(quantity int64) (time.Duration, error) {
 	return time.Duration(increment), nil
 }
 
-// Result is what became of a request.
-type Result struct {
-	Limited   bool
-	Remaining int64 // units that would be admitted now, 0 to Capacity
-	// RetryAfter is how long a limited request is to wait, or -1 when it was
-	// admitted or asks for more than ever fits.
-	RetryAfter time.Duration
-	ResetAfter time.Duration // until the limiter is idle
-}
-
-// Next decides on a request for quantity units at nowNanos, in nanoseconds
-// since the epoch, and returns the TAT that follows. tat is the TAT before; one
-// that is not in the future is the same as none. A negative quantity gives
-// units back, never beyond full; 0 only asks.
-func (l Limit) Next(tat, nowNanos, quantity int64) (next int64, r Result, err error) {
-	increment, err := l.Increment(quantity)
-	if err != nil {
-		return 0, Result{}, err
-	}
-	tat = max(tat, nowNanos)
-	if increment > 0 && tat > math.MaxInt64-int64(increment) {
-		return 0, Result{}, ErrOverflow
-	}
-	next = max(tat+int64(increment), nowNanos)
-	r.RetryAfter = -1
-	if wait := next - nowNanos - l.tolerance; wait > 0 {
-		r.Limited = true
-		next = tat
-		if int64(increment) <= l.tolerance {
-			r.RetryAfter = time.Duration(wait)
-		}
-	}
-	r.ResetAfter = time.Duration(next - nowNanos)
-	r.Remaining = l.remaining(int64(r.ResetAfter))
-	return next, r, nil
-}
-
-// remaining is how many units fit when the TAT is ahead by ahead. redis-cell
-// divides whole microseconds; where an interval has none, nanoseconds do.
-func (l Limit) remaining(ahead int64) int64 {
-	left, unit := l.tolerance-ahead, l.interval
-	if left <= 0 {
+// Units returns how many whole units come back in a time, between none and
+// Burst.
+func (l Limit) Units(d time.Duration) int64 {
+	if d <= 0 {
 		return 0
 	}
-	if micros := unit / 1000; micros > 0 {
-		left, unit = left/1000, micros
-	}
-	return min(left/unit, l.capacity)
+	return min(int64(d)/l.interval, l.burst)
 }
 
-// multiply returns a*b, a positive.
+// Result is the answer to one request.
+type Result struct {
+	// Limited says that the request was refused, and changed nothing.
+	Limited bool
+	// Room is what is left of the tolerance. Units of it are the units that may
+	// be taken now. It is negative if an earlier, more generous limit let the
+	// TAT get ahead of this one's tolerance.
+	Room time.Duration
+	// RetryAfter is the time until the refused quantity would be admitted if
+	// nothing else were taken. It is -1 if the request was admitted, or asked
+	// for more than Burst, which is never admitted.
+	RetryAfter time.Duration
+	// ResetAfter is the time until all units are back.
+	ResetAfter time.Duration
+}
+
+// Next answers a request for quantity units at a moment, given the TAT that the
+// key has (0 for none), and returns the TAT that it then has. Both moments are
+// nanoseconds since the epoch and not negative. Quantity 0 asks without
+// taking. A negative quantity gives units back, but to no more than full: the
+// TAT returned is never before the present, unless it is returned unchanged
+// with a refusal. The error is ErrOverflow; then nothing changes.
+func (l Limit) Next(tatNanos, nowNanos, quantity int64) (int64, Result, error) {
+	increment, ok := multiply(l.interval, quantity)
+	if !ok {
+		return tatNanos, Result{}, ErrOverflow
+	}
+	ttl := max(tatNanos-nowNanos, 0)
+	slack := subtractSaturated(l.tolerance, increment)
+	if ttl > slack {
+		retryAfter := int64(-1)
+		if increment <= l.tolerance {
+			retryAfter = ttl - slack
+		}
+		return tatNanos, l.result(true, ttl, retryAfter), nil
+	}
+	ttl = max(ttl+increment, 0)
+	if ttl > math.MaxInt64-nowNanos {
+		return tatNanos, Result{}, ErrOverflow
+	}
+	return nowNanos + ttl, l.result(false, ttl, -1), nil
+}
+
+func (l Limit) result(limited bool, ttl, retryAfter int64) Result {
+	return Result{
+		Limited:    limited,
+		Room:       time.Duration(l.tolerance - ttl),
+		RetryAfter: time.Duration(retryAfter),
+		ResetAfter: time.Duration(ttl),
+	}
+}
+
+// multiply returns a*b for a not negative, and whether it fits.
 func multiply(a, b int64) (int64, bool) {
 	magnitude := uint64(b)
 	if b < 0 {
@@ -135,4 +148,13 @@ func multiply(a, b int64) (int64, bool) {
 		return -int64(low), true
 	}
 	return int64(low), true
+}
+
+// subtractSaturated returns a-b for a not negative, or the largest number if
+// that does not fit.
+func subtractSaturated(a, b int64) int64 {
+	if b < 0 && a > math.MaxInt64+b {
+		return math.MaxInt64
+	}
+	return a - b
 }

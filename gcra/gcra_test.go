@@ -9,157 +9,232 @@ import (
 	"time"
 )
 
+const second = int64(time.Second)
+
+func newLimit(t testing.TB, interval time.Duration, burst int64) Limit {
+	t.Helper()
+	l, err := New(interval, burst)
+	if err != nil {
+		t.Fatalf("New(%v, %d): %v", interval, burst, err)
+	}
+	return l
+}
+
 func TestNew(t *testing.T) {
-	for _, tt := range []struct {
-		burst, count int64
-		period       time.Duration
-		err          error
+	for _, test := range []struct {
+		interval time.Duration
+		burst    int64
+		want     error
 	}{
-		{15, 30, time.Minute, nil},
-		{0, 1, 1, nil},
-		{0, 0, time.Second, ErrZeroRate},
-		{0, 1, 0, ErrZeroRate},
-		{-1, 1, time.Second, ErrNegative},
-		{0, -1, time.Second, ErrNegative},
-		{0, 1, -time.Second, ErrNegative},
-		{0, int64(time.Second) + 1, time.Second, ErrOverflow},
-		{math.MaxInt64, 1, 1, ErrOverflow},
-		{math.MaxInt64 - 1, 1, 1, nil},
-		{1, 1, math.MaxInt64, ErrOverflow},
-		{0, 1, math.MaxInt64, nil},
+		{1, 1, nil},
+		{math.MaxInt64, 1, nil},
+		{1, math.MaxInt64, nil},
+		{3037000499, 3037000499, nil},
+		{0, 1, ErrInterval},
+		{-1, 1, ErrInterval},
+		{1, 0, ErrBurst},
+		{1, -1, ErrBurst},
+		{2, math.MaxInt64, ErrOverflow},
+		{math.MaxInt64, 2, ErrOverflow},
+		{3037000500, 3037000500, ErrOverflow},
+		{1 << 32, 1 << 31, ErrOverflow},
 	} {
-		if _, err := New(tt.burst, tt.count, tt.period); !errors.Is(err, tt.err) {
-			t.Errorf("New(%d, %d, %d): got error %v, want %v", tt.burst, tt.count, tt.period, err, tt.err)
+		l, err := New(test.interval, test.burst)
+		if !errors.Is(err, test.want) {
+			t.Errorf("New(%d, %d): error %v, want %v", test.interval, test.burst, err, test.want)
+		}
+		if err == nil && int64(l.Tolerance()) != int64(test.interval)*test.burst {
+			t.Errorf("New(%d, %d): tolerance %d", test.interval, test.burst, l.Tolerance())
 		}
 	}
 }
 
-func TestNext(t *testing.T) {
-	limit, err := New(4, 1, time.Second) // 5 at once, then one a second
-	if err != nil {
-		t.Fatal(err)
-	}
-	const s = int64(time.Second)
-	now := 1_800_000_000 * s
+// TestSteps takes from a burst of 3 that comes back one per second.
+func TestSteps(t *testing.T) {
+	l := newLimit(t, time.Second, 3)
+	const start = 1_800_000_000 * int64(time.Second)
 	tat := int64(0)
 	for i, step := range []struct {
-		after, quantity int64
-		want            Result
+		at, quantity int64 // at: nanoseconds after start
+		want         Result
+		wantTTL      int64
 	}{
-		{0, 0, Result{false, 5, -1, 0}},
-		{0, 1, Result{false, 4, -1, time.Second}},
-		{0, 6, Result{true, 4, -1, time.Second}},
-		{0, 4, Result{false, 0, -1, 5 * time.Second}},
-		{0, 1, Result{true, 0, time.Second, 5 * time.Second}},
-		{s - 1, 1, Result{true, 0, 1, 4*time.Second + 1}},
-		{1, 1, Result{false, 0, -1, 5 * time.Second}},
-		{0, -2, Result{false, 2, -1, 3 * time.Second}},
-		{0, -9, Result{false, 5, -1, 0}},
-		{0, 5, Result{false, 0, -1, 5 * time.Second}},
-		{-s, 1, Result{true, 0, 2 * time.Second, 6 * time.Second}}, // the clock steps back
-		{10 * s, 5, Result{false, 0, -1, 5 * time.Second}},
+		{0, 0, Result{false, 3e9, -1, 0}, 0},
+		{0, 1, Result{false, 2e9, -1, 1e9}, 1e9},
+		{0, 2, Result{false, 0, -1, 3e9}, 3e9},
+		{0, 1, Result{true, 0, 1e9, 3e9}, 3e9},
+		{0, 0, Result{false, 0, -1, 3e9}, 3e9},
+		{0, 4, Result{true, 0, -1, 3e9}, 3e9},
+		{second - 1, 1, Result{true, 1e9 - 1, 1, 2e9 + 1}, 2e9 + 1},
+		{second, 1, Result{false, 0, -1, 3e9}, 3e9},
+		{0, 1, Result{true, -1e9, 2e9, 4e9}, 4e9}, // the clock stepped back
+		{second, -1, Result{false, 1e9, -1, 2e9}, 2e9},
+		{second, -5, Result{false, 3e9, -1, 0}, 0},
+		{second, 3, Result{false, 0, -1, 3e9}, 3e9},
+		{4*second - 1, 3, Result{true, 3e9 - 1, 1, 1}, 1},
+		{4 * second, 3, Result{false, 0, -1, 3e9}, 3e9},
+		{9 * second, 4, Result{true, 3e9, -1, 0}, 0},
+		{9 * second, math.MinInt64 / second, Result{false, 3e9, -1, 0}, 0},
 	} {
-		now += step.after
-		next, got, err := limit.Next(tat, now, step.quantity)
-		if err != nil || got != step.want {
-			t.Errorf("step %d: got %+v, %v, want %+v", i, got, err, step.want)
+		next, got, err := l.Next(tat, start+step.at, step.quantity)
+		if err != nil {
+			t.Fatalf("step %d: %v", i, err)
+		}
+		if got != step.want {
+			t.Errorf("step %d: got %+v, want %+v", i, got, step.want)
+		}
+		if ttl := max(next-start-step.at, 0); ttl != step.wantTTL {
+			t.Errorf("step %d: TAT %d ns ahead, want %d", i, ttl, step.wantTTL)
 		}
 		tat = next
 	}
 }
 
-func TestNextOverflow(t *testing.T) {
-	limit, err := New(8_000_000_000, 1, time.Second)
-	if err != nil {
-		t.Fatal(err)
-	}
-	now := time.Now().UnixNano()
-	for _, quantity := range []int64{8_000_000_000, math.MaxInt64, math.MinInt64} {
-		if _, _, err := limit.Next(0, now, quantity); !errors.Is(err, ErrOverflow) {
-			t.Errorf("quantity %d: got error %v, want %v", quantity, err, ErrOverflow)
+func TestOverflow(t *testing.T) {
+	for _, test := range []struct {
+		interval             time.Duration
+		burst                int64
+		tat, now, quantity   int64
+		wantErr              error
+		wantTAT, wantLimited int64
+	}{
+		{2, 1, 0, 0, math.MaxInt64/2 + 1, ErrOverflow, 0, 0},
+		{2, 1, 0, 0, math.MaxInt64 / 2, nil, 0, 1},
+		{2, 1, 7, 0, math.MinInt64/2 - 1, ErrOverflow, 7, 0},
+		{1, math.MaxInt64, 0, 1, math.MaxInt64, ErrOverflow, 0, 0},
+		{1, math.MaxInt64, 0, 0, math.MaxInt64, nil, math.MaxInt64, 0},
+		{1, math.MaxInt64, math.MaxInt64, 0, 0, nil, math.MaxInt64, 0},
+		{1, math.MaxInt64, math.MaxInt64, 0, 1, nil, math.MaxInt64, 1},
+		{1, math.MaxInt64, math.MaxInt64, 0, -math.MaxInt64, nil, 0, 0},
+		{math.MaxInt64, 1, math.MaxInt64, math.MaxInt64, 1, ErrOverflow, math.MaxInt64, 0},
+		{1, 1, math.MaxInt64, 0, 1, nil, math.MaxInt64, 1},
+	} {
+		l := newLimit(t, test.interval, test.burst)
+		tat, got, err := l.Next(test.tat, test.now, test.quantity)
+		if !errors.Is(err, test.wantErr) || tat != test.wantTAT || got.Limited != (test.wantLimited == 1) {
+			t.Errorf("%+v: got TAT %d, %+v, error %v", test, tat, got, err)
 		}
 	}
 }
 
-// checkNext compares Next with the definition, computed without bounds.
-func checkNext(t *testing.T, burst, count, period, tat, now, quantity int64) {
-	t.Helper()
-	limit, err := New(burst, count, time.Duration(period))
-	if err != nil || now < 0 || tat < 0 {
-		return
-	}
-	got, r, err := limit.Next(tat, now, quantity)
-	n := func(v int64) *big.Int { return big.NewInt(v) }
-	interval := new(big.Int).Quo(n(period), n(count))
-	tolerance := new(big.Int).Mul(interval, new(big.Int).Add(n(burst), n(1)))
-	increment := new(big.Int).Mul(interval, n(quantity))
-	base := n(max(tat, now))
-	next := new(big.Int).Add(base, increment)
-	if !next.IsInt64() && next.Sign() > 0 || !new(big.Int).Abs(increment).IsInt64() {
-		if !errors.Is(err, ErrOverflow) {
-			t.Fatalf("got error %v, want %v", err, ErrOverflow)
+func TestIncrement(t *testing.T) {
+	l := newLimit(t, 7, 1)
+	for _, test := range []struct {
+		quantity int64
+		want     time.Duration
+		wantErr  error
+	}{
+		{0, 0, nil}, {3, 21, nil}, {-3, -21, nil},
+		{math.MaxInt64/7 + 1, 0, ErrOverflow},
+		{math.MinInt64, 0, ErrOverflow},
+	} {
+		got, err := l.Increment(test.quantity)
+		if got != test.want || !errors.Is(err, test.wantErr) {
+			t.Errorf("Increment(%d) = %d, %v, want %d, %v", test.quantity, got, err, test.want, test.wantErr)
 		}
-		return
-	}
-	if next.Cmp(n(now)) < 0 {
-		next = n(now)
-	}
-	limited := n(now).Cmp(new(big.Int).Sub(next, tolerance)) < 0
-	if limited {
-		next = base
-	}
-	if err != nil || r.Limited != limited || n(got).Cmp(next) != 0 {
-		t.Fatalf("got TAT %d, %+v, %v, want TAT %v, limited %v", got, r, err, next, limited)
-	}
-	if r.Remaining < 0 || r.Remaining > limit.Capacity() || r.ResetAfter < 0 {
-		t.Fatalf("got %+v, out of range", r)
 	}
 }
 
-func FuzzNext(f *testing.F) {
-	f.Add(int64(15), int64(30), int64(time.Minute), int64(0), int64(1_800_000_000_000_000_000), int64(1))
-	f.Add(int64(0), int64(1), int64(math.MaxInt64), int64(math.MaxInt64), int64(0), int64(-1))
-	f.Add(int64(math.MaxInt64-1), int64(1), int64(1), int64(5), int64(9), int64(math.MaxInt64))
-	f.Add(int64(9), int64(1000), int64(1001), int64(5), int64(9), int64(math.MinInt64))
-	f.Fuzz(checkNext)
+func TestUnits(t *testing.T) {
+	l := newLimit(t, 7, 3)
+	for room, want := range map[time.Duration]int64{
+		math.MinInt64: 0, -1: 0, 0: 0, 6: 0, 7: 1, 13: 1, 14: 2, 21: 3, 22: 3, 700: 3,
+	} {
+		if got := l.Units(room); got != want {
+			t.Errorf("Units(%d) = %d, want %d", room, got, want)
+		}
+	}
 }
 
-// TestAdmittedIsBounded sends random traffic and checks what GCRA promises: in
-// any span of time no more than burst+1 and the rate's share is admitted.
-func TestAdmittedIsBounded(t *testing.T) {
-	seed := rand.Uint64()
+// TestNeverMoreThanTheRate takes at random and sees that no more is admitted
+// than the burst and what came back since.
+func TestNeverMoreThanTheRate(t *testing.T) {
+	seed := uint64(time.Now().UnixNano())
 	t.Logf("seed %d", seed)
-	r := rand.New(rand.NewPCG(seed, 0))
+	random := rand.New(rand.NewPCG(seed, 0))
 	for range 200 {
-		burst, count, period := r.Int64N(20), 1+r.Int64N(50), 1+r.Int64N(int64(time.Minute))
-		limit, err := New(burst, count, time.Duration(period))
-		if err != nil {
-			continue
-		}
-		interval := int64(limit.Interval())
-		type admission struct{ at, quantity int64 }
-		var admitted []admission
-		var tat int64
-		now := int64(1_800_000_000_000_000_000)
-		for range 200 {
-			now += r.Int64N(2 * interval)
-			quantity := r.Int64N(burst + 3)
-			next, result, err := limit.Next(tat, now, quantity)
+		l := newLimit(t, time.Duration(1+random.Int64N(1+random.Int64N(1e9))), 1+random.Int64N(1+random.Int64N(1000)))
+		const start = 1_800_000_000_000_000_000
+		var tat, admitted int64
+		now := int64(start)
+		for range 500 {
+			now += random.Int64N(2 * int64(l.Interval()))
+			quantity := random.Int64N(1 + random.Int64N(l.Burst()+1))
+			next, result, err := l.Next(tat, now, quantity)
 			if err != nil {
 				t.Fatal(err)
 			}
-			if tat = next; !result.Limited {
-				admitted = append(admitted, admission{now, quantity})
+			if !result.Limited {
+				admitted += quantity
 			}
+			if elapsed := now - start; admitted > l.Burst()+elapsed/int64(l.Interval()) {
+				t.Fatalf("%v for %d: %d admitted in %d ns", l.Interval(), l.Burst(), admitted, elapsed)
+			}
+			if result.Room > l.Tolerance() || next > now && time.Duration(next-now) > l.Tolerance() {
+				t.Fatalf("%v for %d: TAT %d, now %d, %+v", l.Interval(), l.Burst(), next, now, result)
+			}
+			tat = next
 		}
-		for i := range admitted {
-			var sum int64
-			for _, a := range admitted[i:] {
-				sum += a.quantity
-				if most := burst + 1 + (a.at-admitted[i].at)/interval; sum > most {
-					t.Fatalf("admitted %d within %d ns, at most %d may be", sum, a.at-admitted[i].at, most)
-				}
-			}
+		if admitted == 0 {
+			t.Fatal("nothing was admitted")
 		}
 	}
+}
+
+// FuzzNext checks one step of any size against arithmetic without bounds.
+func FuzzNext(f *testing.F) {
+	const now = 1_800_000_000_000_000_000
+	f.Add(int64(2e9), int64(16), int64(now+5e9), int64(now), int64(1))
+	f.Add(int64(2e9), int64(16), int64(0), int64(now), int64(0))
+	f.Add(int64(2e9), int64(16), int64(now+5e9), int64(now), int64(-3))
+	f.Add(int64(200), int64(10), int64(now-5), int64(now), int64(11))
+	f.Add(int64(1), int64(math.MaxInt64), int64(math.MaxInt64), int64(0), int64(math.MinInt64))
+	f.Add(int64(math.MaxInt64), int64(1), int64(math.MaxInt64), int64(math.MaxInt64), int64(1))
+	f.Fuzz(func(t *testing.T, interval, burst, tat, now, quantity int64) {
+		l, err := New(time.Duration(interval), burst)
+		if err != nil || tat < 0 || now < 0 {
+			return
+		}
+		next, got, err := l.Next(tat, now, quantity)
+		wantNext, want, wantErr := unboundedNext(interval, burst, tat, now, quantity)
+		if next != wantNext || got != want || !errors.Is(err, wantErr) {
+			t.Errorf("Next = %d, %+v, %v, want %d, %+v, %v", next, got, err, wantNext, want, wantErr)
+		}
+	})
+}
+
+// unboundedNext is the textbook's step in unbounded integers.
+func unboundedNext(interval, burst, tat, now, quantity int64) (int64, Result, error) {
+	integer := big.NewInt
+	minus := func(a, b *big.Int) *big.Int { return new(big.Int).Sub(a, b) }
+	plus := func(a, b *big.Int) *big.Int { return new(big.Int).Add(a, b) }
+	tolerance := new(big.Int).Mul(integer(interval), integer(burst))
+	increment := new(big.Int).Mul(integer(interval), integer(quantity))
+	if !increment.IsInt64() || increment.Int64() == math.MinInt64 {
+		return tat, Result{}, ErrOverflow
+	}
+	arrival := integer(max(tat, now))
+	next := plus(arrival, increment)
+	wait := minus(minus(next, tolerance), integer(now))
+	if wait.Sign() > 0 {
+		retry := integer(-1)
+		if increment.Cmp(tolerance) <= 0 {
+			retry = wait
+		}
+		ttl := minus(arrival, integer(now))
+		return tat, Result{
+			Limited: true, Room: time.Duration(minus(tolerance, ttl).Int64()),
+			RetryAfter: time.Duration(retry.Int64()), ResetAfter: time.Duration(ttl.Int64()),
+		}, nil
+	}
+	if next.Cmp(integer(now)) < 0 {
+		next = integer(now)
+	}
+	if !next.IsInt64() {
+		return tat, Result{}, ErrOverflow
+	}
+	ttl := minus(next, integer(now))
+	return next.Int64(), Result{
+		Room: time.Duration(minus(tolerance, ttl).Int64()), RetryAfter: -1, ResetAfter: time.Duration(ttl.Int64()),
+	}, nil
 }
