@@ -26,8 +26,6 @@ func TestBytesAreAnsweredAlike(t *testing.T) {
 		{"inline long", "ECHO " + strings.Repeat("x", 60<<10) + "\r\n" + quit},
 		{"inline unknown command", "nosuch 'a b' c\r\n" + quit},
 		{"inline binary", "GET \x01\xff\x80\r\n" + quit},
-		{"http", "GET / HTTP/1.1\r\nHost: localhost\r\n\r\n"},
-		{"http post", "POST / HTTP/1.1\r\nHost: localhost\r\n\r\n"},
 		{"empty array", "*0\r\n*1\r\n$4\r\nPING\r\n" + quit},
 		{"negative array", "*-1\r\n*-10\r\n*1\r\n$4\r\nPING\r\n" + quit},
 		{"array length no number", "*x\r\n"},

@@ -164,9 +164,10 @@ const shrinkTime = 30 * time.Second
 
 // shrink leaves out what is not needed for the failure.
 func shrink(work [][][]string, fails func([][][]string) bool) [][][]string {
-	work = without(work, func(work [][][]string) bool { return fails(work) })
+	end := time.Now().Add(shrinkTime)
+	work = without(end, work, fails)
 	for i := range work {
-		work[i] = without(work[i], func(batch [][]string) bool {
+		work[i] = without(end, work[i], func(batch [][]string) bool {
 			return fails(slices.Concat(work[:i], [][][]string{batch}, work[i+1:]))
 		})
 	}
@@ -174,8 +175,7 @@ func shrink(work [][][]string, fails func([][][]string) bool) [][][]string {
 }
 
 // without leaves out runs of elements, long ones first, as long as it fails.
-func without[E any](list []E, fails func([]E) bool) []E {
-	end := time.Now().Add(shrinkTime)
+func without[E any](end time.Time, list []E, fails func([]E) bool) []E {
 	for length := (len(list) + 1) / 2; length > 0; length /= 2 {
 		for at := 0; at+length <= len(list) && len(list) > 1 && time.Now().Before(end); {
 			if fewer := slices.Concat(list[:at], list[at+length:]); fails(fewer) {

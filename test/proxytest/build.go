@@ -36,5 +36,8 @@ func Command(t testing.TB, args ...string) *exec.Cmd {
 	if binary == "" {
 		t.Fatal("proxytest: cellproxy is not built; call proxytest.Main from TestMain")
 	}
-	return exec.Command(binary, args...)
+	cmd := exec.Command(binary, args...)
+	// The race detector would wait a second at exit for further races.
+	cmd.Env = append(os.Environ(), "GORACE=atexit_sleep_ms=20")
+	return cmd
 }
