@@ -43,9 +43,10 @@ type Sink interface {
 	Reply(part []byte, last bool) (flush bool)
 	// Flush is called when no more replies are at hand.
 	Flush()
-	// Raw takes bytes of a private connection that passes everything on. It
-	// may wait: then the upstream is not read either.
-	Raw(b []byte)
+	// Raw takes bytes of a private connection that passes everything on; first
+	// says that they are the beginning of a reply. It may wait: then the
+	// upstream is not read either.
+	Raw(b []byte, first bool)
 	// Broken says that the rest of the reply it has taken a part of will
 	// never come. It reports the same as Reply.
 	Broken() (flush bool)
@@ -84,11 +85,13 @@ type link struct {
 	progress atomic.Uint64 // reads done, for the watchdog
 
 	// Used by the reader alone.
-	frame   framer
-	current []owed
-	next    int  // in current
-	push    bool // the reply at hand is out of band
-	dirty   []Sink
+	frame    framer
+	current  []owed
+	next     int    // in current
+	push     bool   // the reply at hand is out of band
+	passed   framer // of what is passed on
+	unframed bool   // that is not RESP
+	dirty    []Sink
 
 	goroutines sync.WaitGroup
 }
@@ -293,8 +296,7 @@ func (l *link) deliver(b []byte) (used int, err error) {
 		rest := b[used:]
 		if !l.frame.inside {
 			if sink := l.passing(); sink != nil {
-				sink.Raw(rest)
-				return len(b), nil
+				return used + l.pass(sink, rest), nil
 			}
 			// On a shared connection nobody asked for what is pushed.
 			l.push = rest[0] == '>'
@@ -314,6 +316,31 @@ func (l *link) deliver(b []byte) (used int, err error) {
 		used += n
 	}
 	return used, nil
+}
+
+// pass gives everything in b to sink, as far as it consists of whole lines and
+// pieces of bulks, and returns how much that is. What is not RESP, such as the
+// stream of a replica, is passed on as it comes.
+func (l *link) pass(sink Sink, b []byte) (used int) {
+	for used < len(b) && !l.unframed {
+		first := !l.passed.inside
+		n, _, err := l.passed.next(b[used:])
+		if err != nil {
+			l.unframed = true
+			break
+		}
+		if n == 0 {
+			break
+		}
+		sink.Raw(b[used:used+n], first)
+		used += n
+	}
+	if l.unframed {
+		sink.Raw(b[used:], false)
+		used = len(b)
+	}
+	sink.Flush()
+	return used
 }
 
 // passing returns the sink that takes everything, if there is one.

@@ -166,7 +166,7 @@ func (r *recorder) Broken() bool {
 	return false
 }
 
-func (r *recorder) Raw(b []byte) {
+func (r *recorder) Raw(b []byte, _ bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.raw = append(r.raw, b...)

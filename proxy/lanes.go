@@ -207,6 +207,8 @@ const resetWait = 5 * time.Second
 // has been given all that was sent on it before.
 func (s *session) leavePrivate() error {
 	if s.sticky {
+		s.submit()
+		s.out.expectReset()
 		s.forward(redcon.Command{Raw: []byte("*1\r\n$5\r\nRESET\r\n")})
 		if err := s.submit(); err != nil {
 			return err

@@ -18,7 +18,12 @@ type Users map[string][sha256.Size]byte
 const (
 	textNoAuth      = "-NOAUTH Authentication required.\r\n"
 	textWrongPass   = "-WRONGPASS invalid username-password pair or user is disabled.\r\n"
-	textNoAuthHello = "-NOAUTH HELLO must be called with the client already authenticated, otherwise the HELLO <proto> AUTH <user> <pass> option can be used to authenticate the client and select the RESP protocol version at the same time\r\n"
+	textNoAuthHello = "-NOAUTH HELLO must be called with the client already authenticated, otherwise the HELLO AUTH <user> <pass> option can be used to authenticate the client and select the RESP protocol version at the same time\r\n"
+)
+
+const (
+	textNoProto     = "-NOPROTO unsupported protocol version\r\n"
+	textNotProtocol = "-ERR Protocol version is not an integer or out of range\r\n"
 )
 
 // check reports whether the password is the user's. It takes as long for a
@@ -42,10 +47,16 @@ func (s *session) admitted(name []byte) bool {
 	return false
 }
 
-// setLoggedIn tells the guard too, which allows more to those who are known.
+// setLoggedIn says whether the client has given the proxy's own password, or
+// none is asked for.
 func (s *session) setLoggedIn(in bool) {
 	s.loggedIn = in
-	s.conn.guard.authenticated = in
+	s.tellGuard()
+}
+
+// tellGuard has the guard allow more to those whom proxy and upstream know.
+func (s *session) tellGuard() {
+	s.conn.guard.authenticated = s.loggedIn && !s.stream.NeedsAuth()
 }
 
 // login handles AUTH where the proxy asks for a password of its own.
@@ -56,8 +67,11 @@ func (s *session) login(cmd redcon.Command) {
 		password = cmd.Args[1]
 	case 3:
 		user, password = cmd.Args[1], cmd.Args[2]
-	default:
+	case 1:
 		s.reply([]byte("-ERR wrong number of arguments for 'auth' command\r\n"))
+		return
+	default:
+		s.reply([]byte("-ERR syntax error\r\n"))
 		return
 	}
 	if !s.server.config.Users.check(user, password) {
@@ -71,6 +85,10 @@ func (s *session) login(cmd redcon.Command) {
 // loginHello takes the AUTH out of a HELLO where the proxy asks for a password
 // of its own. It reports false when it has answered the command.
 func (s *session) loginHello(cmd redcon.Command) (redcon.Command, bool) {
+	if refusal := badProtocol(cmd); refusal != "" {
+		s.reply([]byte(refusal))
+		return cmd, false
+	}
 	rest := make([][]byte, 0, len(cmd.Args))
 	for i := 0; i < len(cmd.Args); i++ {
 		if i < 2 || !bytes.EqualFold(cmd.Args[i], []byte("AUTH")) || i+2 >= len(cmd.Args) {
@@ -89,6 +107,20 @@ func (s *session) loginHello(cmd redcon.Command) (redcon.Command, bool) {
 		return cmd, false
 	}
 	return encode(rest), true
+}
+
+// badProtocol is the reply to a HELLO that asks for a protocol there is not.
+func badProtocol(cmd redcon.Command) string {
+	if len(cmd.Args) < 2 {
+		return ""
+	}
+	switch n, ok := parseInteger(cmd.Args[1]); {
+	case !ok:
+		return textNotProtocol
+	case n < 2 || n > 3:
+		return textNoProto
+	}
+	return ""
 }
 
 // encode makes a command of its arguments.

@@ -148,21 +148,26 @@ func (o *output) Broken() (flush bool) {
 }
 
 // Raw implements backend.Sink. It waits while the client has too much unread.
-func (o *output) Raw(b []byte) {
+// The reply to RESET stays with the proxy.
+func (o *output) Raw(b []byte, first bool) {
 	o.mu.Lock()
+	defer o.mu.Unlock()
+	if first && o.resetting && bytes.Equal(b, replyReset) {
+		o.resetting = false
+		o.wake()
+		return
+	}
 	for len(o.buf) > unreadBytes && o.err == nil {
-		o.wait()
+		o.mu.Unlock()
+		o.Flush()
+		o.mu.Lock()
+		if len(o.buf) > unreadBytes && o.err == nil {
+			o.wait()
+		}
 	}
 	if o.err == nil {
 		o.buf = append(o.buf, b...)
 	}
-	if o.resetting && bytes.HasSuffix(o.buf, replyReset) {
-		o.buf = o.buf[:len(o.buf)-len(replyReset)]
-		o.resetting = false
-	}
-	o.wake()
-	o.mu.Unlock()
-	o.Flush()
 }
 
 // Lost implements backend.Sink: what the client had set up on its private
@@ -327,11 +332,14 @@ func (o *output) wake() {
 
 var replyReset = []byte("+RESET\r\n")
 
-// awaitReset waits until the upstream has answered RESET on a connection that
-// passes everything through, for at most d. That reply is dropped.
-func (o *output) awaitReset(d time.Duration) {
+// expectReset has the next reply to RESET stay with the proxy.
+func (o *output) expectReset() {
 	o.mu.Lock()
+	defer o.mu.Unlock()
 	o.resetting = true
-	o.mu.Unlock()
+}
+
+// awaitReset waits for that reply, for at most d.
+func (o *output) awaitReset(d time.Duration) {
 	o.waitFor(d, func() bool { return !o.resetting })
 }

@@ -54,7 +54,7 @@ func newSession(server *Server, conn *clientConn) *session {
 	}
 	s.id = server.clients.add(s)
 	s.out.init(conn.Conn, server.config.OutputLimit, server.config.WriteTimeout)
-	s.setLoggedIn(len(server.config.Users) == 0)
+	s.loggedIn = len(server.config.Users) == 0
 	s.useStream(server.config.Backend.Acquire(s.identity))
 	return s
 }
@@ -222,6 +222,7 @@ func (s *session) useStream(stream *backend.Stream) {
 		s.server.config.Backend.Release(s.stream)
 	}
 	s.stream = stream
+	s.tellGuard()
 }
 
 // finish lets the client have the replies to what it has sent. Somebody who
