@@ -2,28 +2,57 @@ package commands
 
 import (
 	"errors"
+	"fmt"
 	"strconv"
 	"strings"
 )
 
-// What clients are told, in Redis's words where it has any.
+// Errors that limiter commands have in common. Their texts are complete Redis
+// errors; the scripts that find the same say the same.
 var (
 	errNotInteger = errors.New("ERR value is not an integer or out of range")
-	errRange      = errors.New("ERR limit is out of range: it does not fit 64-bit nanoseconds")
+	errOverflow   = errors.New("ERR value is out of range, times must fit 64-bit nanoseconds")
 	errZeroRate   = errors.New("ERR Cell error: Store error: Zero rates are not supported")
-	errNegative   = errors.New("ERR max_burst, count and period must not be negative")
+	errWrongType  = errors.New("WRONGTYPE Operation against a key holding the wrong kind of value")
 )
 
-func arityError(name string) error {
-	return errors.New("ERR wrong number of arguments for '" + strings.ToLower(name) + "' command")
+// arityError is Redis's own.
+func arityError(c *Command) error {
+	return fmt.Errorf("ERR wrong number of arguments for '%s' command", strings.ToLower(c.Name))
 }
 
-// integer reads a decimal int64. Like redis-cell it takes a sign and leading
-// zeros.
-func integer(arg []byte) (int64, error) {
-	n, err := strconv.ParseInt(string(arg), 10, 64)
+// stateError says that a key holds a string that the command did not write.
+func stateError(command string) error {
+	return fmt.Errorf("ERR value is not a state of %s", command)
+}
+
+// rangeError says between what an argument must be.
+func rangeError(argument string, least, most int64) error {
+	return fmt.Errorf("ERR %s must be between %d and %d", argument, least, most)
+}
+
+// maxExact is the largest number up to which a Lua number, and so a script's
+// reply, is exact: 2^53.
+const maxExact = 1 << 53
+
+// parseInteger reads a decimal int64. As redis-cell does, and unlike Redis, it
+// takes a plus sign and zeros in front.
+func parseInteger(word []byte) (int64, error) {
+	n, err := strconv.ParseInt(string(word), 10, 64)
 	if err != nil {
 		return 0, errNotInteger
 	}
 	return n, nil
+}
+
+// parseIntegers reads decimal int64s into numbers of the same count.
+func parseIntegers(words [][]byte, numbers ...*int64) error {
+	for i, word := range words {
+		n, err := parseInteger(word)
+		if err != nil {
+			return err
+		}
+		*numbers[i] = n
+	}
+	return nil
 }

@@ -4,6 +4,7 @@ import (
 	_ "embed"
 	"errors"
 	"math"
+	"math/big"
 	"strconv"
 	"time"
 
@@ -13,160 +14,167 @@ import (
 //go:embed cl_throttle.lua
 var clThrottleSource string
 
-// clThrottle is redis-cell's command, answered as version 0.5.0 answers it.
+// clThrottle is the command of redis-cell, answered as redis-cell 0.5.0 does.
 //
 //	CL.THROTTLE key max_burst count period [quantity]
 //
-// max_burst is how many units beyond the first are admitted at once, 0 or more;
-// count units are admitted per period, in seconds, both 1 or more; quantity is
-// how many are asked for, 1 by default. 0 only asks; a negative one gives back,
-// never beyond full. The reply is five integers:
+// It admits count units per period seconds, spread evenly, and max_burst more
+// at once after a rest.
 //
-//  1. 0 admitted, 1 limited
-//  2. the limit: max_burst + 1
-//  3. units that remain
-//  4. seconds until a retry may succeed, -1 if admitted or if it never will
-//  5. seconds until the limiter is idle
+//	max_burst  0 to 2^53-1
+//	count      at least 1
+//	period     seconds, at least 1
+//	quantity   units asked for, 1 if absent; 0 peeks, a negative number gives
+//	           units back, but to no more than all
 //
-// The state is redis-cell's own: the theoretical arrival time in nanoseconds
-// since the epoch, in decimal, which expires when it has come.
+// The time in which everything comes back must fit 64-bit nanoseconds, which is
+// 292 years, and so must the moment at which it has.
+//
+// The reply is five integers:
+//
+//  1. 0 if the request was admitted, 1 if it was limited
+//  2. the limit, max_burst + 1
+//  3. how many units may still be taken at once
+//  4. seconds until this request would be admitted, -1 if it was or never will
+//  5. seconds until everything is back
+//
+// The state is redis-cell's own: a string, the theoretical arrival time in
+// decimal nanoseconds since the epoch, expiring when it has come. As there, a
+// peek at a key without state leaves the present moment, for a millisecond.
 var clThrottle = &Command{
-	Name:    "CL.THROTTLE",
-	Arity:   -5,
-	Summary: "Limits a rate by GCRA, as redis-cell does.",
-	Usage:   "CL.THROTTLE key max_burst count period [quantity]",
-	Script:  newScript(clThrottleSource),
-	parse:   parseThrottle,
-	model:   modelThrottle,
+	Name:     "CL.THROTTLE",
+	Arity:    -5,
+	maxWords: 6,
+	Summary:  "Takes from a rate limit that comes back evenly (GCRA), as redis-cell does.",
+	Usage:    "CL.THROTTLE key max_burst count period [quantity]",
+	Arguments: []Argument{
+		{Name: "key", Type: "key"},
+		{Name: "max_burst", Type: "integer"},
+		{Name: "count", Type: "integer"},
+		{Name: "period", Type: "integer"},
+		{Name: "quantity", Type: "integer", Optional: true},
+	},
+	Script: newScript(clThrottleSource),
+	parse:  parseCLThrottle,
+	model:  modelCLThrottle,
 }
 
-const nanosPerSecond = int64(time.Second)
-
-func parseThrottle(args [][]byte, call *Call) error {
-	if len(args) > 6 {
-		return arityError("CL.THROTTLE")
+func parseCLThrottle(args [][]byte, call *Call) error {
+	var burst, count, period int64
+	call.quantity = 1
+	if err := parseIntegers(args[2:], &burst, &count, &period, &call.quantity); err != nil {
+		return err
 	}
-	numbers := [4]int64{3: 1}
-	for i, arg := range args[2:] {
-		n, err := integer(arg)
-		if err != nil {
-			return err
-		}
-		numbers[i] = n
+	switch {
+	case burst < 0 || burst >= maxExact:
+		return rangeError("max_burst", 0, maxExact-1)
+	case count < 0:
+		return rangeError("count", 1, math.MaxInt64)
+	case period < 0:
+		return rangeError("period", 1, math.MaxInt64)
 	}
-	limit, err := throttleLimit(numbers[0], numbers[1], numbers[2])
+	interval, err := cellInterval(count, period)
 	if err != nil {
 		return err
 	}
-	increment, err := limit.Increment(numbers[3])
-	if err != nil {
-		return errRange
-	}
-	incrementS, incrementNs := split(int64(increment))
-	toleranceS, toleranceNs := split(int64(limit.Tolerance()))
-	call.limit, call.quantity = limit, numbers[3]
-	call.argv = append(call.argv, incrementS, incrementNs, toleranceS, toleranceNs, limit.Capacity(), unit(limit))
-	return nil
+	return parseGCRA(call, interval, burst+1, cellUnit(interval))
 }
 
-// throttleLimit makes a limit of whole seconds, with the errors that clients
-// are told.
-func throttleLimit(burst, count, period int64) (gcra.Limit, error) {
-	if period > math.MaxInt64/nanosPerSecond {
-		return gcra.Limit{}, errRange
+// cellInterval returns the time between two units as redis-cell computes it: in
+// floating point, which above 104 days is not always the whole nanoseconds of
+// the true quotient.
+func cellInterval(count, period int64) (time.Duration, error) {
+	if count == 0 || period == 0 {
+		return 0, errZeroRate
 	}
-	limit, err := gcra.New(burst, count, time.Duration(period)*time.Second)
+	nanos, _ := new(big.Float).SetInt(new(big.Int).Mul(big.NewInt(period), big.NewInt(1e9))).Float64()
+	interval := nanos / float64(count)
 	switch {
-	case errors.Is(err, gcra.ErrNegative):
-		return limit, errNegative
-	case errors.Is(err, gcra.ErrZeroRate):
-		return limit, errZeroRate
-	case err != nil:
-		return limit, errRange
+	case interval >= math.MaxInt64:
+		return 0, errOverflow
+	case interval < 1:
+		return 0, errZeroRate
 	}
-	return limit, nil
+	return time.Duration(interval), nil
 }
 
-// split separates whole seconds, which a Lua number holds exactly, from the
-// nanoseconds, 0 or more.
-func split(nanos int64) (s, ns int64) {
-	s, ns = nanos/nanosPerSecond, nanos%nanosPerSecond
-	if ns < 0 {
-		s, ns = s-1, ns+nanosPerSecond
+// cellUnit is what redis-cell counts the remaining units by: the whole
+// microseconds of the interval. An interval of less than one, which redis-cell
+// can't count by, is minus its nanoseconds.
+func cellUnit(interval time.Duration) int64 {
+	if interval < time.Microsecond {
+		return -int64(interval)
 	}
-	return s, ns
+	return interval.Microseconds()
 }
 
-// unit is what remaining time is divided by: the emission interval in whole
-// microseconds, as redis-cell does, or where it has none in nanoseconds,
-// negative to tell them apart.
-func unit(limit gcra.Limit) int64 {
-	if micros := limit.Interval().Microseconds(); micros > 0 {
-		return micros
+// cellRemaining returns how many units there are in what is left of the
+// tolerance: redis-cell's quotient, in its floating point, but between 0 and
+// the limit.
+func cellRemaining(limit gcra.Limit, room time.Duration) int64 {
+	switch {
+	case limit.Interval() < time.Microsecond:
+		return limit.Units(room)
+	case room < 0:
+		return 0
 	}
-	return -int64(limit.Interval())
+	quotient := float64(room.Microseconds()) / float64(limit.Interval().Microseconds())
+	return min(int64(quotient), limit.Burst())
 }
 
-// modelThrottle is the script in Go.
-func modelThrottle(call *Call, state State, nowMicros int64) (State, []int64, error) {
-	if state.ExpiresMicros <= nowMicros {
-		state = State{}
+// cellSeconds returns a time as redis-cell answers it: whole seconds, plus one
+// if the milliseconds of the rest are not 0. The seconds are cut off a floating
+// point number, which rounds up the last nanosecond of a long time.
+func cellSeconds(d time.Duration) int64 {
+	if d < 0 {
+		return -1
 	}
-	tat, err := parseTAT(state.Value)
+	seconds, nanos := int64(d/time.Second), d%time.Second
+	if nanos < time.Millisecond {
+		return seconds
+	}
+	return int64(float64(seconds)+float64(nanos)/1e9) + 1
+}
+
+func modelCLThrottle(call *Call, state State, nowMicros int64) (State, []int64, error) {
+	tat, err := cellTAT(state)
 	if err != nil {
 		return state, nil, err
 	}
 	now := nowMicros * 1000
 	next, result, err := call.limit.Next(tat, now, call.quantity)
-	if err != nil {
-		return state, nil, errRange
+	if errors.Is(err, gcra.ErrOverflow) {
+		return state, nil, errOverflow
 	}
-	reply := []int64{0, call.limit.Capacity(), result.Remaining, -1, wireSeconds(result.ResetAfter)}
-	if !result.Limited {
-		return throttleState(state, next, now, call.quantity), reply, nil
+	switch {
+	case result.Limited, call.quantity == 0 && tat > now:
+	case next > now || call.quantity == 0:
+		ttlMillis := max(1, divideUp(next-now, 1e6))
+		state = newState(strconv.FormatInt(next, 10), nowMicros, ttlMillis)
+	default:
+		state = State{}
 	}
-	reply[0] = 1
-	if result.RetryAfter >= 0 {
-		reply[3] = wireSeconds(result.RetryAfter)
+	limited := int64(0)
+	if result.Limited {
+		limited = 1
 	}
-	return state, reply, nil
+	return state, []int64{
+		limited,
+		call.limit.Burst(),
+		cellRemaining(call.limit, result.Room),
+		cellSeconds(result.RetryAfter),
+		cellSeconds(result.ResetAfter),
+	}, nil
 }
 
-// throttleState is what an admitted request leaves. redis-cell stores the
-// present where nothing is in use and nothing asked for; with tokens given back
-// until full there is no state.
-func throttleState(before State, next, now, quantity int64) State {
-	value := strconv.FormatInt(next, 10)
-	if value == before.Value {
-		return before
-	}
-	if next == now && quantity < 0 {
-		return State{}
-	}
-	ttlMillis := max((next-now+999_999)/1_000_000, 1)
-	return State{Value: value, ExpiresMicros: now/1000 + ttlMillis*1000}
-}
-
-// wireSeconds is a time as the reply has it: whole seconds, and one more for a
-// part of a second that has whole milliseconds.
-func wireSeconds(d time.Duration) int64 {
-	s, ns := split(int64(d))
-	if ns >= 1_000_000 {
-		s++
-	}
-	return s
-}
-
-var errNotTAT = errors.New("ERR the key holds no CL.THROTTLE state")
-
-// parseTAT reads a stored state; none is 0.
-func parseTAT(value string) (int64, error) {
-	if value == "" {
+// cellTAT reads redis-cell's state: 1 to 19 digits that fit an int64.
+func cellTAT(state State) (int64, error) {
+	if !state.Exists {
 		return 0, nil
 	}
-	n, err := strconv.ParseUint(value, 10, 63)
-	if err != nil {
-		return 0, errNotTAT
+	tat, err := strconv.ParseUint(state.Value, 10, 63)
+	if err != nil || len(state.Value) > 19 {
+		return 0, stateError("CL.THROTTLE")
 	}
-	return int64(n), nil
+	return int64(tat), nil
 }

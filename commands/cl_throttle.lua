@@ -1,99 +1,100 @@
--- CL.THROTTLE: GCRA as redis-cell 0.5.0 does it.
+-- CL.THROTTLE: GCRA, answered as redis-cell answers.
 --
 -- KEYS[1]  the limiter
--- ARGV     1, 2  increment: quantity * emission interval, seconds and nanoseconds
---          3, 4  tolerance: emission interval * limit, seconds and nanoseconds
---          5     limit: max_burst + 1
---          6     unit of the remaining quantity: the emission interval in whole
---                microseconds, or if it has none in nanoseconds, negative
---          7     now in microseconds since the epoch, instead of TIME (tests)
--- State    the theoretical arrival time (TAT) in nanoseconds since the epoch, in
---          decimal; it expires when it has come
--- Reply    limited 0 or 1, limit, remaining, seconds to retry or -1, seconds to reset
+-- ARGV[1]  tolerance - increment, whole seconds, rounded down
+-- ARGV[2]  and the nanoseconds left, 0 to 999999999
+-- ARGV[3]  increment, whole seconds, rounded down
+-- ARGV[4]  and the nanoseconds left
+-- ARGV[5]  emission interval in whole microseconds, or minus its nanoseconds
+--          if it is less than one microsecond
+-- ARGV[6]  limit, units
+-- ARGV[7]  now_us, microseconds since the epoch instead of TIME, in tests
+-- State    the theoretical arrival time (TAT) in nanoseconds since the epoch,
+--          decimal, expiring when it has come; none means it has come already
+-- Reply    limited, limit, remaining, retry_after and reset_after in seconds
 --
--- Nanoseconds since the epoch do not fit a Lua number: seconds (_s) and
--- nanoseconds within the second (_ns) stay apart throughout.
-local raw = redis.pcall('GET', KEYS[1])
-if type(raw) == 'table' then return raw end
+-- Nanoseconds since the epoch do not fit a Lua number. So every time x is kept
+-- as x_s, whole seconds rounded down, and x_ns, the nanoseconds left. ttl is
+-- the time from now to the TAT, slack what the request leaves of the tolerance.
+
+if redis.replicate_commands then redis.replicate_commands() end -- Redis before 5
 
 local now_s, now_ns
 if ARGV[7] then
-  local now_us = tonumber(ARGV[7])
-  now_s = math.floor(now_us / 1000000)
-  now_ns = (now_us - now_s * 1000000) * 1000
+  now_s = math.floor(ARGV[7] / 1e6)
+  now_ns = (ARGV[7] - now_s * 1e6) * 1e3
 else
-  local time = redis.call('TIME')
-  now_s, now_ns = tonumber(time[1]), time[2] * 1000
+  local now = redis.call('TIME')
+  now_s, now_ns = now[1] + 0, now[2] * 1e3
 end
 
-local tat_s, tat_ns = now_s, now_ns
-if raw then
-  if #raw > 19 or #raw == 0 or string.find(raw, '%D') then
-    return redis.error_reply('ERR the key holds no CL.THROTTLE state')
+local ttl_s, ttl_ns = 0, 0
+local tat = redis.pcall('GET', KEYS[1])
+if tat then
+  if type(tat) == 'table' then return tat end -- an error
+  local tat_s, tat_ns = string.match(tat, '^(%d%d%d%d%d%d%d%d%d%d)(%d%d%d%d%d%d%d%d%d)$')
+  if not tat_s and #tat < 19 and string.find(tat, '^%d+$') then
+    tat_s, tat_ns = string.match(string.rep('0', 19 - #tat) .. tat, '^(..........)(.........)$')
+    tat_s = tonumber(tat_s, 10)
   end
-  local s, ns = tonumber(string.sub(raw, 1, -10)) or 0, tonumber(string.sub(raw, -9))
-  if s > 9223372036 or (s == 9223372036 and ns > 854775807) then
-    return redis.error_reply('ERR the key holds no CL.THROTTLE state')
+  if not tat_s or tat > '9223372036854775807' and #tat == 19 then
+    return redis.error_reply('ERR value is not a state of CL.THROTTLE')
   end
-  if s > now_s or (s == now_s and ns > now_ns) then
-    tat_s, tat_ns = s, ns
-  end
+  ttl_s, ttl_ns = tat_s - now_s, tonumber(tat_ns, 10) - now_ns -- some Luas take 0... for octal
+  if ttl_ns < 0 then ttl_s, ttl_ns = ttl_s - 1, ttl_ns + 1e9 end
+  if ttl_s < 0 then ttl_s, ttl_ns = 0, 0 end
 end
 
-local inc_s, inc_ns = tonumber(ARGV[1]), tonumber(ARGV[2])
-local tol_s, tol_ns = tonumber(ARGV[3]), tonumber(ARGV[4])
-local limit, unit = tonumber(ARGV[5]), tonumber(ARGV[6])
+local slack_s, slack_ns = ARGV[1] - ttl_s, ARGV[2] - ttl_ns
+if slack_ns < 0 then slack_s, slack_ns = slack_s - 1, slack_ns + 1e9 end
 
-local new_s, new_ns = tat_s + inc_s, tat_ns + inc_ns
-if new_ns >= 1000000000 then new_s, new_ns = new_s + 1, new_ns - 1000000000 end
-if new_s > 9223372036 or (new_s == 9223372036 and new_ns > 854775807) then
-  return redis.error_reply('ERR limit is out of range: it does not fit 64-bit nanoseconds')
-end
-if new_s < now_s or (new_s == now_s and new_ns < now_ns) then new_s, new_ns = now_s, now_ns end
-
--- How long after now the new TAT would be within the tolerance.
-local wait_s, wait_ns = new_s - now_s - tol_s, new_ns - now_ns - tol_ns
-if wait_ns < 0 then wait_s, wait_ns = wait_s - 1, wait_ns + 1000000000 end
-if wait_ns < 0 then wait_s, wait_ns = wait_s - 1, wait_ns + 1000000000 end
-
-local limited, retry = 0, -1
-if wait_s > 0 or (wait_s == 0 and wait_ns > 0) then
-  limited = 1
-  new_s, new_ns = tat_s, tat_ns
-  if inc_s < tol_s or (inc_s == tol_s and inc_ns <= tol_ns) then
-    retry = wait_s
-    if wait_ns >= 1000000 then retry = retry + 1 end
-  end
-end
-
-local ttl_s, ttl_ns = new_s - now_s, new_ns - now_ns
-if ttl_ns < 0 then ttl_s, ttl_ns = ttl_s - 1, ttl_ns + 1000000000 end
-
-local left_s, left_ns = tol_s - ttl_s, tol_ns - ttl_ns
-if left_ns < 0 then left_s, left_ns = left_s - 1, left_ns + 1000000000 end
-local remaining = 0
-if left_s >= 0 then
-  if unit > 0 then
-    remaining = math.floor((left_s * 1000000 + math.floor(left_ns / 1000)) / unit)
-  else
-    local each = math.floor(left_s / -unit)
-    remaining = each * 1000000000 + math.floor(((left_s + each * unit) * 1000000000 + left_ns) / -unit)
-  end
-  if remaining > limit then remaining = limit end
-end
-
-if limited == 0 then
-  if ttl_s == 0 and ttl_ns == 0 and inc_s < 0 then
+local limited, retry_after = 0, -1
+local room_s, room_ns = slack_s, slack_ns
+if slack_s >= 0 then
+  local peek = ARGV[3] == '0' and ARGV[4] == '0'
+  local idle = ttl_s == 0 and ttl_ns == 0
+  ttl_s, ttl_ns = ttl_s + ARGV[3], ttl_ns + ARGV[4]
+  if ttl_ns >= 1e9 then ttl_s, ttl_ns = ttl_s + 1, ttl_ns - 1e9 end
+  local ttl_ms = ttl_s * 1e3 + math.ceil(ttl_ns / 1e6)
+  if ttl_ms <= 0 then ttl_s, ttl_ns = 0, 0 end
+  if ttl_ms > 0 and not peek or peek and idle then
+    local tat_s, tat_ns = now_s + ttl_s, now_ns + ttl_ns
+    if tat_ns >= 1e9 then tat_s, tat_ns = tat_s + 1, tat_ns - 1e9 end
+    if tat_s >= 9223372036 and (tat_s > 9223372036 or tat_ns > 854775807) then
+      return redis.error_reply('ERR value is out of range, times must fit 64-bit nanoseconds')
+    end
+    if peek then ttl_ms = 1 end
+    local set = redis.pcall('SET', KEYS[1], string.format('%.0f%09d', tat_s, tat_ns), 'PX', ttl_ms)
+    if set.err then return set end
+  elseif tat and not peek then
     redis.call('DEL', KEYS[1])
-  else
-    local value = string.format('%.0f%09.0f', new_s, new_ns)
-    if value ~= raw then
-      local ttl_ms = ttl_s * 1000 + math.ceil(ttl_ns / 1000000)
-      if ttl_ms < 1 then ttl_ms = 1 end
-      redis.call('SET', KEYS[1], value, 'PX', string.format('%.0f', ttl_ms))
+  end
+else
+  limited = 1
+  if ARGV[1] + 0 >= 0 then
+    retry_after = -slack_s
+    if slack_ns > 0 then
+      local wait_s, wait_ns = -slack_s - 1, 1e9 - slack_ns
+      retry_after = wait_s
+      if wait_ns >= 1e6 then retry_after = math.floor(wait_s + wait_ns / 1e9) + 1 end
     end
   end
+  room_s, room_ns = slack_s + ARGV[3], slack_ns + ARGV[4]
+  if room_ns >= 1e9 then room_s, room_ns = room_s + 1, room_ns - 1e9 end
 end
 
-if ttl_ns >= 1000000 then ttl_s = ttl_s + 1 end
-return {limited, limit, remaining, retry, ttl_s}
+local limit, unit, remaining = ARGV[6] + 0, ARGV[5] + 0, 0
+if room_s < 0 then
+  remaining = 0
+elseif unit > 0 then
+  remaining = (room_s * 1e6 + (room_ns - room_ns % 1e3) / 1e3) / unit
+else -- long division: room in nanoseconds may not fit
+  unit = -unit
+  local rest_ns = room_s % unit * 1e9 + room_ns
+  remaining = (room_s - room_s % unit) / unit * 1e9 + (rest_ns - rest_ns % unit) / unit
+end
+if remaining > limit then remaining = limit end
+
+local reset_after = ttl_s
+if ttl_ns >= 1e6 then reset_after = math.floor(ttl_s + ttl_ns / 1e9) + 1 end
+return {limited, limit, remaining, retry_after, reset_after}

@@ -1,134 +1,83 @@
-// Package commands is the limiter commands: for each its grammar, its script and
-// its model. It knows neither networks nor Redis clients.
+// Package commands is the meaning of the limiter commands: their grammar, the
+// Lua scripts that they become, and the algorithms once more in Go.
 //
-// A limiter command is a macro: the proxy parses it and sends one EVALSHA in its
-// place, whose script decides atomically on the upstream's clock and returns the
-// finished reply.
+// A limiter command is a macro. Parse checks it, and AppendEvalSHA writes the
+// one EVALSHA that takes its place: one key, one atomic run, the finished
+// reply. All arithmetic on the arguments is done here, exactly, so that the
+// scripts get finished pieces. Model is the same step in Go, on a state and a
+// moment that the caller gives: the scripts are tested against it, and it can
+// stand in for them when there is no Redis.
+//
+// To add a command, write its .go file with its .lua beside it, add a line to
+// the table, and a section to the README.
 package commands
 
-import (
-	"bytes"
-	"strconv"
-
-	"cellproxy/gcra"
-)
-
-// table is every limiter command. To add one, write its .go and .lua and name
-// it here.
+// table lists every limiter command. It is the only index: what is not here
+// does not exist.
 var table = []*Command{
 	clThrottle,
 }
 
-// Command is a limiter command.
+// Command is one limiter command.
 type Command struct {
-	Name    string // in upper case
-	Arity   int    // as COMMAND has it: at least so many words if negative
+	// Name is the command's name in upper case.
+	Name string
+	// Arity is the number of words with the name as COMMAND reports it: a
+	// negative one is the least number.
+	Arity int
+	// Summary says in one line what the command is for.
 	Summary string
-	Usage   string
-	Script  *Script
+	// Usage is the command with its arguments, as a user writes it.
+	Usage string
+	// Arguments describes the arguments as COMMAND DOCS does.
+	Arguments []Argument
+	// Script is what runs in Redis.
+	Script *Script
 
-	parse func(args [][]byte, call *Call) error
-	model func(call *Call, state State, nowMicros int64) (State, []int64, error)
+	maxWords int // 0: no most number of words
+	parse    func(args [][]byte, call *Call) error
+	model    func(call *Call, state State, nowMicros int64) (State, []int64, error)
 }
 
-// All returns every limiter command.
-func All() []*Command {
-	return table
+// Argument is one argument of a command, in the terms of COMMAND DOCS.
+type Argument struct {
+	Name string
+	// Type is "key", "integer", "pure-token", "oneof" or "block".
+	Type string
+	// Token is the word that stands for the argument or before it, if any.
+	Token              string
+	Optional, Multiple bool
+	// Arguments are the parts of a block, or the choices of a oneof.
+	Arguments []Argument
 }
 
-// Lookup returns the limiter command of a name in any letter case, or nil.
+// All returns every limiter command, in the order of the table.
+func All() []*Command { return table }
+
+// Lookup returns the limiter command of a name in any letter case, or nil. It
+// does not allocate.
 func Lookup(name []byte) *Command {
-	for _, c := range table {
-		if len(name) == len(c.Name) && bytes.EqualFold(name, []byte(c.Name)) {
-			return c
+	for _, command := range table {
+		if equalFold(name, command.Name) {
+			return command
 		}
 	}
 	return nil
 }
 
-// Scripts returns the scripts of all commands, each once.
-func Scripts() []*Script {
-	var scripts []*Script
-	seen := make(map[*Script]bool)
-	for _, c := range table {
-		if !seen[c.Script] {
-			seen[c.Script] = true
-			scripts = append(scripts, c.Script)
+// equalFold reports whether word is upper, which is in upper case, in any
+// letter case.
+func equalFold(word []byte, upper string) bool {
+	if len(word) != len(upper) {
+		return false
+	}
+	for i, c := range word {
+		if 'a' <= c && c <= 'z' {
+			c -= 'a' - 'A'
+		}
+		if c != upper[i] {
+			return false
 		}
 	}
-	return scripts
-}
-
-// Call is a limiter command ready to be sent: a script, its key and its
-// arguments.
-type Call struct {
-	command *Command
-	key     []byte
-	argv    []int64 // the script's
-
-	// The model's.
-	limit    gcra.Limit
-	quantity int64
-}
-
-// Parse checks the arguments of a command, its name first, and makes call of
-// them, which may have been used before and keeps the key's memory. The error's
-// text is the reply: "ERR …".
-func (c *Command) Parse(args [][]byte, call *Call) error {
-	if c.Arity >= 0 && len(args) != c.Arity || len(args) < -c.Arity {
-		return arityError(c.Name)
-	}
-	call.command, call.key, call.argv = c, args[1], call.argv[:0]
-	return c.parse(args, call)
-}
-
-// AppendEvalSHA appends the call as a RESP command that names the script.
-func (c *Call) AppendEvalSHA(dst []byte) []byte {
-	dst = appendArrayHeader(dst, 4+len(c.argv))
-	dst = appendBulk(dst, "EVALSHA")
-	return c.appendArguments(appendBulk(dst, c.command.Script.SHA1))
-}
-
-// AppendEval appends the call as a RESP command that carries the script.
-func (c *Call) AppendEval(dst []byte) []byte {
-	dst = appendArrayHeader(dst, 4+len(c.argv))
-	dst = appendBulk(dst, "EVAL")
-	return c.appendArguments(appendBulk(dst, c.command.Script.Source))
-}
-
-func (c *Call) appendArguments(dst []byte) []byte {
-	dst = appendBulk(dst, "1")
-	dst = appendBulk(dst, c.key)
-	for _, arg := range c.argv {
-		var digits [20]byte
-		dst = appendBulk(dst, strconv.AppendInt(digits[:0], arg, 10))
-	}
-	return dst
-}
-
-// State is what a limiter keeps: the value of its key.
-type State struct {
-	Value         string // "" is no state
-	ExpiresMicros int64  // since the epoch; without state 0
-}
-
-// Model decides on the call in this process, as its script does in Redis, at
-// nowMicros microseconds since the epoch. It returns the state that follows and
-// the reply; an error's text is the reply, and the state stays.
-func (c *Call) Model(state State, nowMicros int64) (State, []int64, error) {
-	return c.command.model(c, state, nowMicros)
-}
-
-func appendArrayHeader(dst []byte, n int) []byte {
-	dst = append(dst, '*')
-	dst = strconv.AppendInt(dst, int64(n), 10)
-	return append(dst, '\r', '\n')
-}
-
-func appendBulk[T string | []byte](dst []byte, b T) []byte {
-	dst = append(dst, '$')
-	dst = strconv.AppendInt(dst, int64(len(b)), 10)
-	dst = append(dst, '\r', '\n')
-	dst = append(dst, b...)
-	return append(dst, '\r', '\n')
+	return true
 }

@@ -4,34 +4,59 @@ import (
 	"bytes"
 	"crypto/sha1"
 	"encoding/hex"
+	"fmt"
 )
 
-// Script is a Lua script of one or more commands.
+// Script is the Lua side of a limiter command.
 type Script struct {
+	// Source is the script's text.
 	Source string
-	SHA1   string // 40 lower-case hexadecimal digits, as EVALSHA takes it
+	// SHA1 names the script to EVALSHA: 40 hexadecimal digits in lower case.
+	SHA1 string
+
+	// What follows the number of words in the two forms of a run, as far as the
+	// key.
+	evalSHA, eval []byte
 }
 
 func newScript(source string) *Script {
 	sum := sha1.Sum([]byte(source))
-	return &Script{Source: source, SHA1: hex.EncodeToString(sum[:])}
+	s := &Script{Source: source, SHA1: hex.EncodeToString(sum[:])}
+	s.evalSHA = fmt.Appendf(nil, "\r\n$7\r\nEVALSHA\r\n$40\r\n%s\r\n$1\r\n1\r\n", s.SHA1)
+	s.eval = fmt.Appendf(nil, "\r\n$4\r\nEVAL\r\n$%d\r\n%s\r\n$1\r\n1\r\n", len(source), source)
+	return s
 }
 
-// EvalFromEvalSHA returns the EVAL that does the same as an EVALSHA made by
-// AppendEvalSHA, for an upstream that has lost the script; nil if it is not one
-// of those.
+// Scripts returns every script of the commands once. A connection on which
+// they are loaded answers limiter commands without a NOSCRIPT.
+func Scripts() []*Script {
+	var scripts []*Script
+	seen := make(map[string]bool)
+	for _, command := range table {
+		if !seen[command.Script.SHA1] {
+			seen[command.Script.SHA1] = true
+			scripts = append(scripts, command.Script)
+		}
+	}
+	return scripts
+}
+
+// EvalFromEvalSHA returns what AppendEvalSHA wrote in the form that AppendEval
+// writes, which brings the script along: the answer to NOSCRIPT. It returns nil
+// if AppendEvalSHA did not write it.
 func EvalFromEvalSHA(evalsha []byte) []byte {
-	name := []byte("\r\n$7\r\nEVALSHA\r\n$40\r\n")
-	header, rest, ok := bytes.Cut(evalsha, name)
-	if !ok || len(rest) < 42 {
+	end := bytes.IndexByte(evalsha, '\r')
+	if end < 0 {
 		return nil
 	}
-	for _, script := range Scripts() {
-		if string(rest[:40]) == script.SHA1 {
-			eval := append(bytes.Clone(header), '\r', '\n')
-			eval = appendBulk(eval, "EVAL")
-			eval = appendBulk(eval, script.Source)
-			return append(eval, rest[42:]...)
+	count, rest := evalsha[:end], evalsha[end:]
+	for _, command := range table {
+		script := command.Script
+		if after, ours := bytes.CutPrefix(rest, script.evalSHA); ours {
+			eval := make([]byte, 0, len(count)+len(script.eval)+len(after))
+			eval = append(eval, count...)
+			eval = append(eval, script.eval...)
+			return append(eval, after...)
 		}
 	}
 	return nil

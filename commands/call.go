@@ -1,0 +1,78 @@
+package commands
+
+import (
+	"strconv"
+
+	"cellproxy/gcra"
+)
+
+// Call is one limiter command with its arguments, as Parse left it. It may be
+// parsed into again and again; the zero Call is ready for it.
+type Call struct {
+	command *Command
+	// key is the client's bytes: it is good for as long as they are.
+	key      []byte
+	quantity int64
+	limit    gcra.Limit // of the commands that are GCRA
+	argv     []int64    // what the script gets
+}
+
+// Command returns the command that was parsed.
+func (c *Call) Command() *Command { return c.command }
+
+// Key returns the key that the limiter's state is under. It is the slice that
+// Parse was given.
+func (c *Call) Key() []byte { return c.key }
+
+// Quantity returns how many units are asked for: 0 peeks, a negative number
+// gives back.
+func (c *Call) Quantity() int64 { return c.quantity }
+
+// Parse checks a command, args[0] being its name, and fills the call. The call
+// then refers to the key in args. An error's text is the complete Redis error,
+// code included.
+func (c *Command) Parse(args [][]byte, call *Call) error {
+	if len(args) < -c.Arity || c.maxWords > 0 && len(args) > c.maxWords {
+		return arityError(c)
+	}
+	*call = Call{command: c, key: args[1], argv: call.argv[:0]}
+	return c.parse(args, call)
+}
+
+// AppendEvalSHA appends the command as `EVALSHA sha 1 key argv...` in RESP.
+func (c *Call) AppendEvalSHA(dst []byte) []byte {
+	return c.append(dst, c.command.Script.evalSHA)
+}
+
+// AppendEval appends the command as `EVAL source 1 key argv...` in RESP. It
+// needs no script loaded before.
+func (c *Call) AppendEval(dst []byte) []byte {
+	return c.append(dst, c.command.Script.eval)
+}
+
+func (c *Call) append(dst, run []byte) []byte {
+	const words = 4 // EVAL, the script, the number of keys, the key
+	dst = append(dst, '*')
+	dst = strconv.AppendInt(dst, int64(words+len(c.argv)), 10)
+	dst = append(dst, run...)
+	dst = append(dst, '$')
+	dst = strconv.AppendInt(dst, int64(len(c.key)), 10)
+	dst = append(dst, '\r', '\n')
+	dst = append(dst, c.key...)
+	dst = append(dst, '\r', '\n')
+	for _, n := range c.argv {
+		dst = appendInteger(dst, n)
+	}
+	return dst
+}
+
+// appendInteger appends a number as a bulk string.
+func appendInteger(dst []byte, n int64) []byte {
+	var digits [20]byte
+	text := strconv.AppendInt(digits[:0], n, 10)
+	dst = append(dst, '$')
+	dst = strconv.AppendInt(dst, int64(len(text)), 10)
+	dst = append(dst, '\r', '\n')
+	dst = append(dst, text...)
+	return append(dst, '\r', '\n')
+}
