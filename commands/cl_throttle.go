@@ -87,7 +87,11 @@ func cellInterval(count, period int64) (time.Duration, error) {
 	if count == 0 || period == 0 {
 		return 0, errZeroRate
 	}
-	nanos, _ := new(big.Float).SetInt(new(big.Int).Mul(big.NewInt(period), big.NewInt(1e9))).Float64()
+	nanos := float64(period) * 1e9
+	if period > maxExact { // float64 would round it before it rounds the product
+		product := new(big.Int).Mul(big.NewInt(period), big.NewInt(1e9))
+		nanos, _ = new(big.Float).SetInt(product).Float64()
+	}
 	interval := nanos / float64(count)
 	switch {
 	case interval >= math.MaxInt64:

@@ -3,6 +3,7 @@ package commands
 import (
 	"fmt"
 	"math/rand/v2"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -232,11 +233,20 @@ func bulk(s string) string {
 	return fmt.Sprintf("$%d\r\n%s\r\n", len(s), s)
 }
 
-func tryParse(args ...string) (*Call, error) {
+func byteWords(args []string) [][]byte {
 	words := make([][]byte, len(args))
 	for i, arg := range args {
 		words[i] = []byte(arg)
 	}
+	return words
+}
+
+func intText(n int64) string {
+	return strconv.FormatInt(n, 10)
+}
+
+func tryParse(args ...string) (*Call, error) {
+	words := byteWords(args)
 	call := new(Call)
 	return call, Lookup(words[0]).Parse(words, call)
 }
