@@ -249,6 +249,30 @@ func (b *Backend) putIdle(p *Private) bool {
 	return true
 }
 
+// CloseIdle closes the connections that nobody uses.
+func (b *Backend) CloseIdle() {
+	b.mu.Lock()
+	var unused []*Stream
+	for id, s := range b.streams {
+		if s.refs == 0 && id != b.Default() {
+			unused = append(unused, s)
+			delete(b.streams, id)
+		}
+	}
+	var idle []*Private
+	for id, kept := range b.idle {
+		idle = append(idle, kept...)
+		delete(b.idle, id)
+	}
+	b.mu.Unlock()
+	for _, s := range unused {
+		s.close()
+	}
+	for _, p := range idle {
+		p.Discard()
+	}
+}
+
 // Close ends every connection and waits until all is quiet. It may be called
 // twice.
 func (b *Backend) Close() error {
