@@ -22,7 +22,7 @@ func splitInline(line []byte) (words [][]byte, ok bool) {
 // splitWord takes one word off a line.
 func splitWord(line []byte) (word, rest []byte, ok bool) {
 	word = []byte{}
-	for len(line) > 0 && !isSpace(line[0]) && line[0] != 0 {
+	for len(line) > 0 && !endsWord(line[0]) {
 		switch line[0] {
 		case '"':
 			word, line, ok = splitDouble(word, line[1:])
@@ -94,8 +94,15 @@ func unescape(c byte) byte {
 	return c
 }
 
+// isSpace is C's isspace: what may stand between words.
 func isSpace(c byte) bool {
 	return c == ' ' || '\t' <= c && c <= '\r'
+}
+
+// endsWord reports whether an unquoted word ends at c. Vertical tabs and form
+// feeds are spaces to Redis, but only in front of a word.
+func endsWord(c byte) bool {
+	return c == ' ' || c == '\t' || c == '\r' || c == '\n' || c == 0
 }
 
 func isHex(c byte) bool {
