@@ -1,10 +1,13 @@
 package test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
+	"cellproxy/test/proxytest"
 	"cellproxy/test/redistest"
+	"cellproxy/test/wire"
 )
 
 // TestMovesWithinAPipeline has a session change between shared and private
@@ -52,4 +55,81 @@ func TestMovesWithinAPipeline(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestSessionsStayApart has many clients go to private connections and back
+// all the time, among others that do not. What one of them does to its
+// connection must not be done to another's.
+func TestSessionsStayApart(t *testing.T) {
+	const clients, rounds, turns = 12, 25, 20
+	redis := redistest.Start(t, redistest.Options{})
+	proxy := proxytest.Start(t, redis.URL())
+	errs := make(chan error)
+	for i := range clients {
+		conn := proxy.Dial(t)
+		turn := movingTurn(fmt.Sprint("client", i))
+		if i%3 == 0 {
+			turn = turn[:2]
+		}
+		go func() { errs <- takeTurns(conn, turn, rounds, turns) }()
+	}
+	for range clients {
+		if err := <-errs; err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// movingTurn returns commands of all kinds of session and their replies, with
+// a name that is in all that they touch.
+func movingTurn(name string) []exchange {
+	return []exchange{
+		{[]string{"SET", name, "0"}, "+OK\r\n"},
+		{[]string{"ECHO", name}, bulk(name)},
+		{[]string{"MULTI"}, "+OK\r\n"},
+		{[]string{"INCR", name}, "+QUEUED\r\n"},
+		{[]string{"EXEC"}, "*1\r\n:1\r\n"},
+		{[]string{"MULTI"}, "+OK\r\n"},
+		{[]string{"INCR", name}, "+QUEUED\r\n"},
+		{[]string{"EXEC"}, "*1\r\n:2\r\n"},
+		{[]string{"RPUSH", name + "list", name}, ":1\r\n"},
+		{[]string{"BLPOP", name + "list", "0"}, "*2\r\n" + bulk(name+"list") + bulk(name)},
+		{[]string{"WATCH", name}, "+OK\r\n"},
+		{[]string{"MULTI"}, "+OK\r\n"},
+		{[]string{"GET", name}, "+QUEUED\r\n"},
+		{[]string{"EXEC"}, "*1\r\n" + bulk("2")},
+		{[]string{"INCR", name}, ":3\r\n"},
+		{[]string{"SELECT", "1"}, "+OK\r\n"},
+		{[]string{"GET", name}, "$-1\r\n"},
+		{[]string{"RPUSH", name + "list", name}, ":1\r\n"},
+		{[]string{"BLPOP", name + "list", "0"}, "*2\r\n" + bulk(name+"list") + bulk(name)},
+		{[]string{"SELECT", "0"}, "+OK\r\n"},
+		{[]string{"CLIENT", "NO-EVICT", "on"}, "+OK\r\n"},
+		{[]string{"GET", name}, bulk("3")},
+		{[]string{"RESET"}, "+RESET\r\n"},
+	}
+}
+
+// takeTurns sends turns in pipelines, one for each round, and checks the
+// replies.
+func takeTurns(conn *wire.Conn, turn []exchange, rounds, turns int) error {
+	var commands [][]string
+	for range turns {
+		for _, x := range turn {
+			commands = append(commands, x.command)
+		}
+	}
+	for range rounds {
+		if _, err := conn.Write(wire.Encode(commands...)); err != nil {
+			return err
+		}
+		for range turns {
+			for _, x := range turn {
+				if got, err := conn.ReadReply(); err != nil || got != x.want {
+					return fmt.Errorf("%q = %q, %v, want %q", x.command, got, err, x.want)
+				}
+			}
+		}
+	}
+	return nil
 }
