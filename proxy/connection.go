@@ -95,7 +95,8 @@ func (s *session) auth(cmd redcon.Command) {
 	s.reply(reply)
 }
 
-// hello handles HELLO. What is not well-formed is for the upstream to refuse.
+// hello handles HELLO. What is not well-formed is for the upstream to refuse, on
+// a connection of the client's own: it does what comes before the mistake.
 func (s *session) hello(cmd redcon.Command) {
 	if len(s.server.config.Users) > 0 {
 		var ok bool
@@ -106,9 +107,13 @@ func (s *session) hello(cmd redcon.Command) {
 	if s.owned(cmd) {
 		return
 	}
+	if len(cmd.Args) > 1 && string(cmd.Args[1]) != "2" && string(cmd.Args[1]) != "3" {
+		s.forward(cmd)
+		return
+	}
 	next, name, ok := parseHello(s.identity, cmd.Args)
 	if !ok {
-		s.forward(cmd)
+		s.stick(cmd)
 		return
 	}
 	reply, ok := s.become(next, cmd.Raw)
@@ -121,19 +126,13 @@ func (s *session) hello(cmd redcon.Command) {
 	s.reply(reply)
 }
 
-// parseHello returns whom a HELLO makes of id, and the name it sets, if any.
+// parseHello returns whom a HELLO of protocol 2 or 3 makes of id, and the name it
+// sets, if any.
 func parseHello(id backend.Identity, args [][]byte) (next backend.Identity, name []byte, ok bool) {
 	if len(args) == 1 {
 		return id, nil, true
 	}
-	switch string(args[1]) {
-	case "2":
-		id.Protocol = 2
-	case "3":
-		id.Protocol = 3
-	default:
-		return id, nil, false
-	}
+	id.Protocol = int(args[1][0] - '0')
 	for args = args[2:]; len(args) > 0; {
 		switch option := strings.ToUpper(string(args[0])); {
 		case option == "AUTH" && len(args) >= 3:

@@ -23,7 +23,7 @@ func (s *session) isPrivate() bool {
 // none to be had; the command at hand has then been answered.
 func (s *session) goPrivate() bool {
 	s.submit()
-	if s.isPrivate() {
+	if s.holdPrivate() {
 		return true
 	}
 	if s.settle() != nil {
@@ -44,6 +44,15 @@ func (s *session) goPrivate() bool {
 		})
 	}
 	return true
+}
+
+// holdPrivate keeps the private connection, if there is one, from being given
+// back when the replies under way have come. It reports whether there is one.
+func (s *session) holdPrivate() bool {
+	s.out.mu.Lock()
+	defer s.out.mu.Unlock()
+	s.out.transient = false
+	return s.out.private != nil
 }
 
 // startMulti handles MULTI: the transaction lives on a private connection.
@@ -152,9 +161,7 @@ func (s *session) passReplyMode() {
 func (s *session) settleOn() error {
 	s.keep = true
 	defer func() { s.keep = false }()
-	s.out.mu.Lock()
-	s.out.transient = false
-	s.out.mu.Unlock()
+	s.holdPrivate()
 	return s.settle()
 }
 

@@ -447,6 +447,18 @@ var sessionScenarios = []struct{ name, steps string }{
 		c: ACL WHOAMI
 		c: GET k
 		a: ACL DELUSER bob`},
+	{"half a hello", `
+		a: ACL SETUSER bob on >secret ~b:* +@all
+		b: HELLO 3 AUTH bob secret SETNAME b NOSUCH
+		b: ACL WHOAMI
+		b: CLIENT GETNAME
+		c: ACL WHOAMI
+		c: CLIENT GETNAME
+		a: SET k 1
+		b: HELLO 2
+		b: ACL WHOAMI
+		b: GET k
+		a: ACL DELUSER bob`},
 	{"keyspace notifications", `
 		a: CONFIG SET notify-keyspace-events KEA
 		a: SUBSCRIBE __keyevent@0__:set
