@@ -62,18 +62,26 @@ func (s *session) startMulti(cmd redcon.Command) {
 		return
 	}
 	if s.goPrivate() {
-		s.multi = true
+		s.multi = s.multi || len(cmd.Args) == 1
 		s.forward(cmd)
 	}
 }
 
-// endMulti handles EXEC and DISCARD, which end WATCH too.
+// endMulti handles EXEC and DISCARD, which end WATCH too. The connection is
+// told so once more: should the upstream have refused the MULTI, it still
+// watches.
 func (s *session) endMulti(cmd redcon.Command) {
-	s.submit()
-	if len(cmd.Args) == 1 && !s.sticky {
-		s.multi, s.watching = false, false
+	if s.sticky || !s.multi || len(cmd.Args) != 1 {
+		s.forward(cmd)
+		return
 	}
+	s.submit()
+	watched := s.watching
+	s.multi, s.watching = false, false
 	s.forward(cmd)
+	if watched {
+		s.add(backend.Request{Bytes: []byte("*1\r\n$7\r\nUNWATCH\r\n"), Discard: true})
+	}
 }
 
 // watch handles WATCH.

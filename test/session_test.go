@@ -447,6 +447,12 @@ var sessionScenarios = []struct{ name, steps string }{
 		c: ACL WHOAMI
 		c: GET k
 		a: ACL DELUSER bob`},
+	{"watch outlives a stray exec", `
+		a: WATCH k
+		a: EXEC | DISCARD | MULTI extra | EXEC
+		b: SET k 1
+		a: MULTI | GET k | EXEC
+		a: MULTI | GET k | EXEC`},
 	{"half a hello", `
 		a: ACL SETUSER bob on >secret ~b:* +@all
 		b: HELLO 3 AUTH bob secret SETNAME b NOSUCH

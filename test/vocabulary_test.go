@@ -18,7 +18,8 @@ import (
 // INFO, LATENCY, SLOWLOG, MEMORY and OBJECT IDLETIME or FREQ tell of the
 // process; CLIENT ID, INFO and LIST and ACL LOG tell of the connection;
 // blocking commands wait for a clock that stands still. COMMAND is not alike
-// on purpose. CLIENT REPLY, blocking, WAIT and messages to subscribers have tables
+// on purpose. A range by lex narrower than everything depends, where scores
+// differ, on the random levels of a skiplist. CLIENT REPLY, blocking, WAIT and messages to subscribers have tables
 // of their own. No command here has other than one reply.
 
 var genericCommands = strings.Split(`DEL $key $key
@@ -165,7 +166,7 @@ ZRANGE $key -inf +inf BYSCORE LIMIT 0 2 WITHSCORES
 ZRANGEBYSCORE $key ($int inf
 ZREVRANGE $key 0 2 WITHSCORES
 ZRANGEBYLEX $key - +
-ZLEXCOUNT $key [a (z
+ZLEXCOUNT $key - +
 ZRANK $key $member
 ZREVRANK $key $member
 ZREM $key $member
