@@ -2,6 +2,7 @@
 
 STATICCHECK = honnef.co/go/tools/cmd/staticcheck@v0.8.2
 FUZZTIME ?= 30s
+CHAOS ?= 10m
 
 help: ## list what can be made
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-6s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -24,6 +25,10 @@ fuzz: ## run every fuzz target for FUZZTIME (default 30s)
 		done; \
 	done
 
+chaos: ## maltreat the upstream for CHAOS (default 10m) under the load of 200 clients
+	./test/prerequisites
+	CGO_ENABLED=1 go test -race -count=1 -timeout 0 -v -run '^TestChaos$$' ./test -args -chaos $(CHAOS)
+
 bench: ## run the benchmarks
 	./test/prerequisites
 	go test -run '^$$' -bench . -benchmem ./...
@@ -35,5 +40,5 @@ lint: ## check formatting, go vet, staticcheck
 
 ci: lint test ## what has to pass before a change goes in
 
-.PHONY: help build run test fuzz bench lint ci
+.PHONY: help build run test fuzz chaos bench lint ci
 .DEFAULT_GOAL := help

@@ -12,6 +12,7 @@ import (
 	"log/slog"
 	"net"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -20,7 +21,7 @@ import (
 // Defaults of Config.
 const (
 	DefaultDialTimeout = time.Second
-	DefaultTimeout     = 5 * time.Second
+	DefaultTimeout     = time.Second
 )
 
 // idleStream is how long the stream of an identity nobody uses is kept.
@@ -35,9 +36,13 @@ type Config struct {
 	URL string
 	// DialTimeout bounds connecting and greeting. Default 1 s.
 	DialTimeout time.Duration
-	// Timeout is how long a shared stream may owe replies and hear nothing
-	// before it is given up. Default 5 s.
+	// Timeout is how long the upstream may owe replies on a connection and be
+	// silent there before it is held to be dead. Blocking commands are exempt.
+	// Default 1 s.
 	Timeout time.Duration
+	// Policy is how limiter commands are answered while the upstream can't.
+	// Default PolicyError.
+	Policy Policy
 	// Logger is told of connections made and lost. Default slog.Default().
 	Logger *slog.Logger
 }
@@ -57,6 +62,9 @@ type Backend struct {
 	dial     func(ctx context.Context, network, addr string) (net.Conn, error)
 	embedded *embedded
 	log      *slog.Logger
+	fallback *fallback
+	down     atomic.Pointer[error] // why the upstream is held to be dead
+	failures atomic.Int64
 
 	ctx    context.Context // ends when the backend is closed
 	cancel context.CancelFunc
@@ -86,6 +94,10 @@ func New(config Config) (*Backend, error) {
 	if b.log == nil {
 		b.log = slog.Default()
 	}
+	if b.config.Policy == "" {
+		b.config.Policy = PolicyError
+	}
+	b.fallback = newFallback(b.config.Policy)
 	if b.config.DialTimeout <= 0 {
 		b.config.DialTimeout = DefaultDialTimeout
 	}
@@ -142,7 +154,12 @@ func (b *Backend) open(ctx context.Context, id Identity, shared bool, lost func(
 		conn, _, err := b.connect(ctx, id)
 		return conn, err
 	}}
-	return newLink(conn, repairs, welcome, shared, lost), nil
+	l := &link{
+		conn: conn, repairs: repairs, welcome: welcome, shared: shared, lost: lost,
+		instead: func(limiter []byte) []byte { return b.fallback.answer(id.DB, limiter) },
+	}
+	l.start()
+	return l, nil
 }
 
 func (b *Backend) connect(ctx context.Context, id Identity) (conn net.Conn, w welcome, err error) {

@@ -3,7 +3,6 @@ package backend
 import (
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -12,8 +11,6 @@ import (
 
 	"cellproxy/commands"
 )
-
-var errNotOurs = errors.New("not a limiter script")
 
 // callConn sends one command at a time and waits for its reply.
 type callConn struct {

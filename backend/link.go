@@ -24,10 +24,14 @@ type Request struct {
 	// Bytes is the command as a RESP array. A submitted request may not be
 	// changed when it has 64 KiB or more.
 	Bytes []byte
-	// Script marks an EVALSHA of a limiter script. Should the upstream have
-	// lost the script, the command is run again as EVAL (NOSCRIPT says that
-	// it was not run).
-	Script bool
+	// Limiter is the command as the client sent it if it is a limiter command
+	// that Bytes runs by EVALSHA. Should the upstream have lost the script, it
+	// is run as EVAL (NOSCRIPT says that it was not run); should the upstream
+	// not be able to answer, the policy does.
+	Limiter []byte
+	// Blocks says that the command may wait for something, so that silence
+	// means nothing.
+	Blocks bool
 	// Discard drops the reply; the sink is told of its end all the same.
 	Discard bool
 	// Instead, if set, takes the place of the upstream's reply.
@@ -58,8 +62,9 @@ type Sink interface {
 type owed struct {
 	sink    Sink
 	discard bool
+	blocks  bool
 	instead []byte
-	repair  []byte // the EVALSHA as it was sent, or empty
+	limiter []byte // as in Request
 }
 
 // link is one upstream connection that many goroutines submit commands to.
@@ -72,6 +77,7 @@ type link struct {
 	shared  bool // many sessions submit
 	lost    func(*link, error)
 	repairs *repairer
+	instead func(limiter []byte) []byte // answers in the upstream's place, or returns nil
 
 	mu       sync.Mutex
 	writable sync.Cond // there is something to write, or the link is closed
@@ -82,6 +88,7 @@ type link struct {
 	err      error  // why the link is closed
 
 	inFlight atomic.Int64  // replies owed
+	waiting  atomic.Int64  // of these, to commands that block
 	progress atomic.Uint64 // reads done, for the watchdog
 
 	// Used by the reader alone.
@@ -96,17 +103,15 @@ type link struct {
 	goroutines sync.WaitGroup
 }
 
-// newLink takes over a connection that has finished its handshake. lost is
+// start begins to use a connection that has finished its handshake. lost is
 // called once when it has failed or was closed, after every reply owed has been
 // answered.
-func newLink(conn net.Conn, repairs *repairer, welcome welcome, shared bool, lost func(*link, error)) *link {
-	l := &link{conn: conn, repairs: repairs, welcome: welcome, shared: shared, lost: lost}
+func (l *link) start() {
 	l.writable.L, l.room.L = &l.mu, &l.mu
-	if shared {
+	if l.shared {
 		l.goroutines.Go(l.writeLoop)
 	}
 	l.goroutines.Go(l.readLoop)
-	return l
 }
 
 // submit queues requests in order. It waits while the queue is full. When the
@@ -150,12 +155,30 @@ func (l *link) writeQueued() {
 
 // write writes what was taken from the queue.
 func (l *link) write(small []byte, large net.Buffers) error {
-	if large != nil {
-		_, err := large.WriteTo(l.conn)
-		return err
+	for _, b := range large {
+		if err := l.writeLarge(b); err != nil {
+			return err
+		}
+	}
+	if len(small) == 0 {
+		return nil
 	}
 	_, err := l.conn.Write(small)
 	return err
+}
+
+// writeLarge writes b piece by piece: that the upstream takes them is a sign of
+// life.
+func (l *link) writeLarge(b []byte) error {
+	for len(b) > 0 {
+		n, err := l.conn.Write(b[:min(len(b), largePiece)])
+		if err != nil {
+			return err
+		}
+		l.progress.Add(1)
+		b = b[n:]
+	}
+	return nil
 }
 
 // owe notes the reply to r, reusing the buffers of replies long delivered.
@@ -168,9 +191,10 @@ func (l *link) owe(sink Sink, r *Request) {
 	}
 	o := &l.arriving[n]
 	o.sink, o.discard, o.instead = sink, r.Discard, r.Instead
-	o.repair = o.repair[:0]
-	if r.Script {
-		o.repair = append(o.repair, r.Bytes...)
+	o.limiter = append(o.limiter[:0], r.Limiter...)
+	o.blocks = r.Blocks
+	if r.Blocks {
+		l.waiting.Add(1)
 	}
 	l.inFlight.Add(1)
 }
@@ -381,8 +405,8 @@ func (l *link) deliverPart(part []byte, last bool) error {
 		if last {
 			part = o.instead
 		}
-	case len(o.repair) > 0 && bytes.HasPrefix(part, noScript):
-		part = l.repairs.run(o.repair)
+	case len(o.limiter) > 0 && part[0] == '-':
+		part = l.rescue(o.limiter, part)
 	}
 	if !last {
 		if len(part) > 0 {
@@ -391,14 +415,37 @@ func (l *link) deliverPart(part []byte, last bool) error {
 		return nil
 	}
 	sink := o.sink
+	l.settled(o)
+	l.give(sink, part, true)
+	return nil
+}
+
+// settled counts a reply as given. What it leaves behind is used again.
+func (l *link) settled(o *owed) {
 	o.sink, o.instead = nil, nil
-	if cap(o.repair) > keptRepair {
-		o.repair = nil
+	if cap(o.limiter) > keptLimiter {
+		o.limiter = nil
+	}
+	if o.blocks {
+		l.waiting.Add(-1)
 	}
 	l.next++
 	l.inFlight.Add(-1)
-	l.give(sink, part, true)
-	return nil
+}
+
+// rescue returns the reply to a limiter command that was answered with an
+// error.
+func (l *link) rescue(limiter, reply []byte) []byte {
+	var err error
+	if bytes.HasPrefix(reply, noScript) {
+		reply, err = l.repairs.run(limiter)
+	}
+	if (err != nil || isDisabled(reply)) && l.instead != nil {
+		if instead := l.instead(limiter); instead != nil {
+			return instead
+		}
+	}
+	return reply
 }
 
 func (l *link) give(sink Sink, part []byte, last bool) {
@@ -424,20 +471,29 @@ func (l *link) answerOwed(err error) {
 		// A part of this reply may be on its way already: the sink can't
 		// be given an answer, only be told that its place has gone.
 		o := l.oldest()
-		l.next++
-		l.inFlight.Add(-1)
-		if o.sink.Broken() {
-			l.dirty = append(l.dirty, o.sink)
+		sink := o.sink
+		l.settled(o)
+		if sink.Broken() {
+			l.dirty = append(l.dirty, sink)
 		}
 	}
 	for o := l.oldest(); o != nil; o = l.oldest() {
-		l.next++
-		l.inFlight.Add(-1)
-		if o.discard {
-			l.give(o.sink, nil, true)
-			continue
-		}
-		l.give(o.sink, line, true)
+		sink, reply := o.sink, l.lostReply(o, line)
+		l.settled(o)
+		l.give(sink, reply, true)
 	}
 	l.flush()
+}
+
+// lostReply returns what takes the place of a reply that will not come.
+func (l *link) lostReply(o *owed, line []byte) []byte {
+	switch {
+	case o.discard:
+		return nil
+	case len(o.limiter) > 0 && l.instead != nil:
+		if instead := l.instead(o.limiter); instead != nil {
+			return instead
+		}
+	}
+	return line
 }

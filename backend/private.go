@@ -42,14 +42,19 @@ func (b *Backend) Private(ctx context.Context, id Identity, sink Sink) (*Private
 
 func (b *Backend) openPrivate(ctx context.Context, id Identity, sink Sink) (*Private, error) {
 	p := &Private{backend: b, id: id, sink: sink}
+	if err := b.Down(); err != nil {
+		return nil, err
+	}
 	ctx, cancel := context.WithTimeout(ctx, b.config.DialTimeout)
 	defer cancel()
 	l, err := b.open(ctx, id, false, p.lost)
 	if err != nil {
+		b.failed(err)
 		return nil, err
 	}
 	p.link = l
 	b.addPrivate(p)
+	b.watch(l)
 	return p, nil
 }
 
@@ -117,7 +122,8 @@ func (p *Private) attach(sink Sink) bool {
 }
 
 // lost is called when the connection has ended and all it owed is answered.
-func (p *Private) lost(_ *link, err error) {
+func (p *Private) lost(l *link, err error) {
+	p.backend.unwatch(l)
 	p.backend.removePrivate(p)
 	p.mu.Lock()
 	sink := p.sink

@@ -12,8 +12,8 @@ import (
 // have (any more).
 var noScript = []byte("-NOSCRIPT")
 
-// keptRepair is the largest buffer kept for the next limiter command.
-const keptRepair = 4 << 10
+// keptLimiter is the largest buffer kept for the next limiter command.
+const keptLimiter = 4 << 10
 
 // repairer runs limiter commands that the upstream answered with NOSCRIPT, as
 // EVAL, on a connection of its own. EVAL also brings the script back, so the
@@ -25,27 +25,28 @@ type repairer struct {
 	conn    *callConn
 }
 
-// run returns the reply to an EVALSHA that was refused.
-func (r *repairer) run(evalsha []byte) []byte {
-	eval := commands.EvalFromEvalSHA(evalsha)
-	if eval == nil {
-		return UnavailableReply(errNotOurs)
+// run returns the reply to a limiter command whose EVALSHA was refused. With an
+// error comes the reply that says so.
+func (r *repairer) run(limiter []byte) (reply []byte, err error) {
+	var call commands.Call
+	if err := commands.ParseRaw(limiter, &call); err != nil {
+		return UnavailableReply(err), err
 	}
 	if r.conn == nil {
 		ctx, cancel := context.WithTimeout(context.Background(), r.timeout)
 		defer cancel()
 		conn, err := r.dial(ctx)
 		if err != nil {
-			return UnavailableReply(err)
+			return UnavailableReply(err), err
 		}
 		r.conn = newCallConn(conn)
 	}
-	reply, err := r.conn.call(eval, time.Now().Add(r.timeout))
+	reply, err = r.conn.call(call.AppendEval(nil), time.Now().Add(r.timeout))
 	if err != nil {
 		r.close()
-		return LostReply(err)
+		return LostReply(err), err
 	}
-	return reply
+	return reply, nil
 }
 
 func (r *repairer) close() {

@@ -6,6 +6,9 @@ import "net"
 // instead of being copied among its neighbours.
 const largeRequest = 64 << 10
 
+// largePiece is how much of it is written at a time.
+const largePiece = 256 << 10
+
 // keptBuffer is the largest copy buffer kept for the next batch.
 const keptBuffer = 1 << 20
 

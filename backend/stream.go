@@ -2,17 +2,8 @@ package backend
 
 import (
 	"context"
-	"math/rand/v2"
 	"sync"
 	"sync/atomic"
-	"time"
-)
-
-// The pause after a failed connection attempt doubles from the first to the
-// second of these. Meanwhile commands are refused at once.
-const (
-	minBackoff = 20 * time.Millisecond
-	maxBackoff = 500 * time.Millisecond
 )
 
 // Stream is the upstream connection that all sessions of one identity share.
@@ -25,11 +16,8 @@ type Stream struct {
 	refs    int // guarded by backend.mu
 	link    atomic.Pointer[link]
 
-	mu      sync.Mutex // held while connecting
-	backoff time.Duration
-	retryAt time.Time
-	err     error // of the last attempt
-	closed  bool
+	mu     sync.Mutex // held while connecting
+	closed bool
 }
 
 // Submit sends requests upstream in order; sink will be given a reply to each.
@@ -76,14 +64,14 @@ func (s *Stream) connect() (*link, error) {
 	if s.closed {
 		return nil, errClosed
 	}
-	if s.err != nil && time.Now().Before(s.retryAt) {
-		return nil, s.err
+	if err := s.backend.Down(); err != nil {
+		return nil, err
 	}
 	ctx, cancel := context.WithTimeout(s.backend.ctx, s.backend.config.DialTimeout)
 	defer cancel()
 	l, err := s.backend.open(ctx, s.id, true, s.lost)
-	s.attempted(err)
 	if err != nil {
+		s.backend.failed(err)
 		return nil, err
 	}
 	s.link.Store(l)
@@ -91,17 +79,10 @@ func (s *Stream) connect() (*link, error) {
 	return l, nil
 }
 
-// attempted notes how a connection attempt went. A refusal by a healthy
-// upstream is not held against the next attempt.
-func (s *Stream) attempted(err error) {
-	s.err = err
-	if err == nil || isReplyError(err) {
-		s.backoff, s.retryAt = 0, time.Time{}
-		return
-	}
-	s.backoff = min(max(2*s.backoff, minBackoff), maxBackoff)
-	s.retryAt = time.Now().Add(s.backoff/2 + rand.N(s.backoff/2))
-	s.backend.log.Warn("cannot connect to upstream", "addr", s.backend.Addr(), "err", err)
+// Instead returns the reply to a limiter command that could not be sent, as the
+// client sent it, or nil if the client is to be given the error.
+func (s *Stream) Instead(limiter []byte) []byte {
+	return s.backend.fallback.answer(s.id.DB, limiter)
 }
 
 // lost is called when a connection has ended and all it owed is answered.

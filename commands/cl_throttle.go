@@ -54,9 +54,10 @@ var clThrottle = &Command{
 		{Name: "period", Type: "integer"},
 		{Name: "quantity", Type: "integer", Optional: true},
 	},
-	Script: newScript(clThrottleSource),
-	parse:  parseCLThrottle,
-	model:  modelCLThrottle,
+	Seconds: true,
+	Script:  newScript(clThrottleSource),
+	parse:   parseCLThrottle,
+	model:   modelCLThrottle,
 }
 
 func parseCLThrottle(args [][]byte, call *Call) error {

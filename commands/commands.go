@@ -31,6 +31,8 @@ type Command struct {
 	Usage string
 	// Arguments describes the arguments as COMMAND DOCS does.
 	Arguments []Argument
+	// Seconds says that the reply's times are whole seconds, not milliseconds.
+	Seconds bool
 	// Script is what runs in Redis.
 	Script *Script
 

@@ -153,25 +153,8 @@ func TestBothFormsOfARun(t *testing.T) {
 		if got := call.AppendEval(nil); !bytes.Equal(got, eval) {
 			t.Errorf("%s: AppendEval = %q, want %q", command.Name, got, eval)
 		}
-		if got := EvalFromEvalSHA(evalsha); !bytes.Equal(got, eval) {
-			t.Errorf("%s: EvalFromEvalSHA = %q, want %q", command.Name, got, eval)
-		}
 		if string(call.Key()) != "k\r\n\xff" || call.Command() != command {
 			t.Errorf("%s: key %q of %s", command.Name, call.Key(), call.Command().Name)
-		}
-	}
-}
-
-func TestEvalFromEvalSHAOfOthers(t *testing.T) {
-	ours := parse(t, "CL.THROTTLE", "k", "15", "30", "60").AppendEvalSHA(nil)
-	for _, other := range []string{
-		"", "*", "\r\n", "*3\r\n$7\r\nEVALSHA\r\n$40\r\n",
-		string(ours[:20]), "x\r\n" + string(ours),
-		string(bytes.Replace(ours, []byte(clThrottle.Script.SHA1), bytes.Repeat([]byte("0"), 40), 1)),
-		string(clThrottle.Script.eval), "PING\r\n",
-	} {
-		if got := EvalFromEvalSHA([]byte(other)); got != nil {
-			t.Errorf("%q became %q", other, got)
 		}
 	}
 }
@@ -228,10 +211,9 @@ func FuzzParse(f *testing.F) {
 			}
 			return
 		}
-		evalsha := call.AppendEvalSHA(nil)
-		eval := call.AppendEval(nil)
-		if !bytes.Equal(EvalFromEvalSHA(evalsha), eval) {
-			t.Errorf("%q: %q and %q", args, evalsha, eval)
+		var again Call
+		if err := ParseRaw(wire.Encode(args), &again); err != nil || !bytes.Equal(again.AppendEval(nil), call.AppendEval(nil)) {
+			t.Errorf("%q: another call from the wire, %v", args, err)
 		}
 		state, reply, err := call.Model(State{}, someMicros)
 		if err == nil && (len(reply) < 5 || reply[0] != 0 && reply[0] != 1 || reply[2] < 0 || reply[2] > reply[1] || reply[3] < -1 || reply[4] < 0) {

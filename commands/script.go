@@ -1,7 +1,6 @@
 package commands
 
 import (
-	"bytes"
 	"crypto/sha1"
 	"encoding/hex"
 	"fmt"
@@ -39,25 +38,4 @@ func Scripts() []*Script {
 		}
 	}
 	return scripts
-}
-
-// EvalFromEvalSHA returns what AppendEvalSHA wrote in the form that AppendEval
-// writes, which brings the script along: the answer to NOSCRIPT. It returns nil
-// if AppendEvalSHA did not write it.
-func EvalFromEvalSHA(evalsha []byte) []byte {
-	end := bytes.IndexByte(evalsha, '\r')
-	if end < 0 {
-		return nil
-	}
-	count, rest := evalsha[:end], evalsha[end:]
-	for _, command := range table {
-		script := command.Script
-		if after, ours := bytes.CutPrefix(rest, script.evalSHA); ours {
-			eval := make([]byte, 0, len(count)+len(script.eval)+len(after))
-			eval = append(eval, count...)
-			eval = append(eval, script.eval...)
-			return append(eval, after...)
-		}
-	}
-	return nil
 }

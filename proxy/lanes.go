@@ -108,7 +108,7 @@ func (s *session) unwatch(cmd redcon.Command) {
 func (s *session) block(cmd redcon.Command) {
 	if s.sticky || s.goPrivate() {
 		s.blocking = !s.multi
-		s.forward(cmd)
+		s.add(backend.Request{Bytes: cmd.Raw, Blocks: true})
 		s.submit()
 	}
 }

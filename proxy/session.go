@@ -122,13 +122,13 @@ func (s *session) limit(limiter *commands.Command, cmd redcon.Command) {
 		return
 	}
 	start := len(s.scratch)
-	private := s.isPrivate()
-	if private {
+	if s.isPrivate() {
 		s.scratch = s.call.AppendEval(s.scratch)
-	} else {
-		s.scratch = s.call.AppendEvalSHA(s.scratch)
+		s.add(backend.Request{Bytes: s.scratch[start:]})
+		return
 	}
-	s.add(backend.Request{Bytes: s.scratch[start:], Script: !private})
+	s.scratch = s.call.AppendEvalSHA(s.scratch)
+	s.add(backend.Request{Bytes: s.scratch[start:], Limiter: cmd.Raw})
 }
 
 // submit sends the queued requests upstream. An error says that the client is
@@ -153,15 +153,25 @@ func (s *session) submit() error {
 		err = s.stream.Submit(&s.out, requests)
 	}
 	if err != nil {
-		refusal := refusal(err)
-		s.out.unexpect(len(requests), func(i int) []byte {
-			if requests[i].Discard {
-				return nil
-			}
-			return refusal
-		})
+		s.refuseAll(requests, refusal(err))
 	}
 	return nil
+}
+
+// refuseAll answers requests that could not be sent.
+func (s *session) refuseAll(requests []backend.Request, refusal []byte) {
+	s.out.unexpect(len(requests), func(i int) []byte {
+		r := &requests[i]
+		if r.Discard {
+			return nil
+		}
+		if len(r.Limiter) > 0 {
+			if instead := s.stream.Instead(r.Limiter); instead != nil {
+				return instead
+			}
+		}
+		return refusal
+	})
 }
 
 // reuse empties the queue, keeping its memory when that is small.

@@ -23,6 +23,7 @@ type serveConfig struct {
 	upstream        string
 	dialTimeout     time.Duration
 	upstreamTimeout time.Duration
+	onFailure       string
 	writeTimeout    time.Duration
 	shutdownTimeout time.Duration
 	maxClients      int
@@ -66,7 +67,8 @@ func (c *serveConfig) addFlags(flags *pflag.FlagSet) {
 	flags.StringVar(&c.listen, "listen", defaultListen, "address to listen on: host:port, or unix:/path/to.sock")
 	flags.StringVar(&c.upstream, "upstream", "", "the Redis behind: redis://, rediss:// or unix:// URL (default: a store inside the process)")
 	flags.DurationVar(&c.dialTimeout, "dial-timeout", backend.DefaultDialTimeout, "how long connecting upstream may take")
-	flags.DurationVar(&c.upstreamTimeout, "upstream-timeout", backend.DefaultTimeout, "how long the upstream may leave commands unanswered; blocking commands are exempt")
+	flags.DurationVar(&c.upstreamTimeout, "upstream-timeout", backend.DefaultTimeout, "how long the upstream may leave commands unanswered before it is held to be dead; blocking commands are exempt")
+	flags.StringVar(&c.onFailure, "on-upstream-failure", string(backend.PolicyError), "what limiter commands answer while the upstream is away: error, allow, deny, or local (limits kept in this process)")
 	flags.DurationVar(&c.writeTimeout, "write-timeout", proxy.DefaultWriteTimeout, "how long a client may take no bytes of its replies")
 	flags.DurationVar(&c.shutdownTimeout, "shutdown-timeout", 10*time.Second, "how long clients may take to finish at shutdown")
 	flags.IntVar(&c.maxClients, "max-clients", proxy.DefaultMaxClients, "how many clients may be connected")
@@ -87,6 +89,9 @@ func (c *serveConfig) validate() error {
 		if d <= 0 {
 			return fmt.Errorf("invalid --%s: %w", name, errNotPositive)
 		}
+	}
+	if _, err := backend.ParsePolicy(c.onFailure); err != nil {
+		return fmt.Errorf("invalid --on-upstream-failure: %w", err)
 	}
 	return c.validateListen()
 }
@@ -113,7 +118,8 @@ func serve(ctx context.Context, config serveConfig, log *slog.Logger) error {
 		return usageError{err}
 	}
 	upstream, err := backend.New(backend.Config{
-		URL: config.upstream, DialTimeout: config.dialTimeout, Timeout: config.upstreamTimeout, Logger: log,
+		URL: config.upstream, DialTimeout: config.dialTimeout, Timeout: config.upstreamTimeout,
+		Policy: backend.Policy(config.onFailure), Logger: log,
 	})
 	if err != nil {
 		return usageError{err}

@@ -54,7 +54,9 @@ type Proxy struct {
 // store if upstreamURL is empty, and waits until it listens.
 func Start(t testing.TB, upstreamURL string, flags ...string) *Proxy {
 	t.Helper()
-	cmd := Command(t, "serve", "--listen", "127.0.0.1:0")
+	// On a busy machine a server may be silent for a while: that is for the tests
+	// to hold against it that are about it.
+	cmd := Command(t, "serve", "--listen", "127.0.0.1:0", "--upstream-timeout", "5s")
 	if upstreamURL != "" {
 		cmd.Args = append(cmd.Args, "--upstream", upstreamURL)
 	}
