@@ -46,6 +46,8 @@ type Config struct {
 	Users Users
 	// Refuse names commands that are answered with an error.
 	Refuse []string
+	// ListenFunc opens the listening socket. Default net.Listen.
+	ListenFunc func(network, addr string) (net.Listener, error)
 	// Logger is told what clients can't be. Default slog.Default().
 	Logger *slog.Logger
 }
@@ -76,6 +78,9 @@ func New(config Config) *Server {
 	if s.log == nil {
 		s.log = slog.Default()
 	}
+	if s.config.ListenFunc == nil {
+		s.config.ListenFunc = net.Listen
+	}
 	if s.config.MaxClients <= 0 {
 		s.config.MaxClients = DefaultMaxClients
 	}
@@ -95,7 +100,7 @@ func (s *Server) Listen(addr string) error {
 	if path, ok := strings.CutPrefix(addr, "unix:"); ok {
 		network, addr = "unix", path
 	}
-	ln, err := net.Listen(network, addr)
+	ln, err := s.config.ListenFunc(network, addr)
 	if err != nil {
 		return fmt.Errorf("cannot listen: %w", err)
 	}

@@ -32,6 +32,7 @@ type serveConfig struct {
 	requirepass     string
 	usersFile       string
 	unprotected     bool
+	pidFile         string
 }
 
 func newServe() *cobra.Command {
@@ -76,6 +77,7 @@ func (c *serveConfig) addFlags(flags *pflag.FlagSet) {
 	flags.StringVar(&c.requirepass, "requirepass", "", "password that clients must give (user default); better set by CELLPROXY_REQUIREPASS")
 	flags.StringVar(&c.usersFile, "users-file", "", "file of users who may connect, a line each: name password, or name #sha256")
 	flags.StringSliceVar(&c.refuse, "refuse", proxy.DefaultRefuse, "commands to refuse; DEBUG and SHUTDOWN may be worth adding")
+	flags.StringVar(&c.pidFile, "pid-file", "", "file to write the process id to, by whoever listens: SIGUSR2 has a new process take over")
 	flags.BoolVar(&c.unprotected, "unprotected", false, "allow listening beyond loopback, where anybody who can connect is served")
 }
 
@@ -125,8 +127,13 @@ func serve(ctx context.Context, config serveConfig, log *slog.Logger) error {
 		return usageError{err}
 	}
 	defer upstream.Close()
+	upgrade, err := newUpgrade(config.pidFile, log)
+	if err != nil {
+		return err
+	}
+	defer upgrade.close()
 	server := proxy.New(proxy.Config{
-		Backend: upstream, MaxClients: config.maxClients, OutputLimit: config.outputLimit,
+		Backend: upstream, ListenFunc: upgrade.listen, MaxClients: config.maxClients, OutputLimit: config.outputLimit,
 		WriteTimeout: config.writeTimeout, Users: users, Refuse: config.refuse, Logger: log,
 	})
 	if err := server.Listen(config.listen); err != nil {
@@ -136,17 +143,22 @@ func serve(ctx context.Context, config serveConfig, log *slog.Logger) error {
 		log.Info("upstream is ready", "addr", upstream.Addr())
 	}
 	log.Info("listening", "addr", server.Addr().String())
-	return serveUntil(ctx, server, config.shutdownTimeout, log)
+	if err := upgrade.ready(); err != nil {
+		return err
+	}
+	return serveUntil(ctx, upgrade.replaced(), server, config.shutdownTimeout, log)
 }
 
-// serveUntil serves until ctx ends, then lets the clients finish.
-func serveUntil(ctx context.Context, server *proxy.Server, patience time.Duration, log *slog.Logger) error {
+// serveUntil serves until ctx ends or a new process has taken over, then lets
+// the clients finish.
+func serveUntil(ctx context.Context, replaced <-chan struct{}, server *proxy.Server, patience time.Duration, log *slog.Logger) error {
 	served := make(chan error, 1)
 	go func() { served <- server.Serve() }()
 	select {
 	case err := <-served:
 		return err
 	case <-ctx.Done():
+	case <-replaced:
 	}
 	log.Info("shutting down")
 	ctx, cancel := context.WithTimeout(context.Background(), patience)

@@ -15,6 +15,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"regexp"
 	"strings"
 	"sync"
@@ -38,13 +39,14 @@ var signsOfTrouble = []string{"panic", "DATA RACE", "fatal error"}
 // listening is the log line that tells the address.
 var listening = regexp.MustCompile(`msg=listening .*\baddr="?([^"\s]+)`)
 
-// Proxy is a cellproxy process.
+// Proxy is a cellproxy process, or the one that has taken over from it.
 type Proxy struct {
-	t      testing.TB
-	cmd    *exec.Cmd
-	addr   string
-	exited chan struct{}
-	killed bool
+	t       testing.TB
+	cmd     *exec.Cmd // the first
+	pidFile string
+	addr    string
+	exited  chan struct{} // all of them
+	killed  bool
 
 	mu     sync.Mutex
 	output strings.Builder
@@ -60,6 +62,8 @@ func Start(t testing.TB, upstreamURL string, flags ...string) *Proxy {
 	if upstreamURL != "" {
 		cmd.Args = append(cmd.Args, "--upstream", upstreamURL)
 	}
+	pidFile := filepath.Join(t.TempDir(), "pid")
+	cmd.Args = append(cmd.Args, "--pid-file", pidFile)
 	cmd.Args = append(cmd.Args, flags...)
 	stderr, err := cmd.StderrPipe()
 	if err != nil {
@@ -68,7 +72,7 @@ func Start(t testing.TB, upstreamURL string, flags ...string) *Proxy {
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	p := &Proxy{t: t, cmd: cmd, exited: make(chan struct{})}
+	p := &Proxy{t: t, cmd: cmd, pidFile: pidFile, exited: make(chan struct{})}
 	addr := make(chan string, 1)
 	go func() {
 		defer close(p.exited)
@@ -147,7 +151,12 @@ func (p *Proxy) Addr() string {
 
 // Pid returns the process id.
 func (p *Proxy) Pid() int {
-	return p.cmd.Process.Pid
+	var pid int
+	text, err := os.ReadFile(p.pidFile)
+	if _, scanned := fmt.Sscan(string(text), &pid); err != nil || scanned != nil {
+		return p.cmd.Process.Pid // it has not got so far
+	}
+	return pid
 }
 
 // Dial opens a raw connection.
@@ -168,9 +177,7 @@ func (p *Proxy) Client(t testing.TB, protocol int) *redis.Client {
 // Terminate asks the process to shut down and does not wait.
 func (p *Proxy) Terminate() {
 	p.t.Helper()
-	if err := p.cmd.Process.Signal(syscall.SIGTERM); err != nil {
-		p.t.Fatal(err)
-	}
+	p.signal(syscall.SIGTERM)
 }
 
 // Wait waits until the process has exited. The test fails if it does not, or
@@ -181,7 +188,7 @@ func (p *Proxy) Wait() {
 	case <-p.exited:
 	case <-time.After(stopTimeout):
 		p.t.Errorf("cellproxy does not stop")
-		p.cmd.Process.Signal(syscall.SIGQUIT) // its stacks go to the output
+		p.signal(syscall.SIGQUIT) // its stacks go to the output
 		<-p.exited
 	}
 	if code := p.cmd.ProcessState.ExitCode(); code != 0 {
@@ -199,8 +206,28 @@ func (p *Proxy) Stop() {
 // Kill ends the process at once.
 func (p *Proxy) Kill() {
 	p.killed = true
-	p.cmd.Process.Kill()
+	p.signal(syscall.SIGKILL)
 	<-p.exited
+}
+
+// Upgrade has a new process take over, and returns when it listens. The one
+// before may still be at work for the clients it has.
+func (p *Proxy) Upgrade() {
+	p.t.Helper()
+	before := p.Pid()
+	p.signal(syscall.SIGUSR2)
+	for deadline := time.Now().Add(startTimeout); p.Pid() == before; time.Sleep(time.Millisecond) {
+		if time.Now().After(deadline) {
+			p.t.Fatal("no new process has taken over")
+		}
+	}
+}
+
+func (p *Proxy) signal(signal syscall.Signal) {
+	p.t.Helper()
+	if err := syscall.Kill(p.Pid(), signal); err != nil {
+		p.t.Errorf("cannot send %v to cellproxy: %v", signal, err)
+	}
 }
 
 // Files returns how many file descriptors the process has open.

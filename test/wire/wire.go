@@ -34,6 +34,11 @@ func Dial(t testing.TB, network, addr string) *Conn {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { conn.Close() })
+	return NewConn(t, conn)
+}
+
+// NewConn is a Conn on a connection that is there already.
+func NewConn(t testing.TB, conn net.Conn) *Conn {
 	return &Conn{Conn: conn, t: t, reader: bufio.NewReaderSize(conn, 64<<10)}
 }
 

@@ -1,0 +1,91 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"os"
+	"os/signal"
+	"sync"
+	"syscall"
+
+	"github.com/cloudflare/tableflip"
+)
+
+// upgrade lets a new process take over the listening sockets of this one: on
+// SIGUSR2 the program is started again, with its arguments, from the file that
+// is there by then. When that one listens, this one is told to end. The socket
+// is the same, so no client is refused meanwhile. Where the system can't do
+// that, it only listens.
+type upgrade struct {
+	flip *tableflip.Upgrader // nil where there is none
+	log  *slog.Logger
+	stop chan struct{}
+	task sync.WaitGroup
+}
+
+// newUpgrade watches for SIGUSR2 until close.
+func newUpgrade(pidFile string, log *slog.Logger) (*upgrade, error) {
+	u := &upgrade{log: log, stop: make(chan struct{})}
+	flip, err := tableflip.New(tableflip.Options{PIDFile: pidFile})
+	if errors.Is(err, tableflip.ErrNotSupported) && pidFile == "" {
+		return u, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("cannot prepare to be upgraded: %w", err)
+	}
+	u.flip = flip
+	u.task.Go(u.watch)
+	return u, nil
+}
+
+// listen is net.Listen, or the same socket from the process before.
+func (u *upgrade) listen(network, addr string) (net.Listener, error) {
+	if u.flip == nil {
+		return net.Listen(network, addr)
+	}
+	return u.flip.Listen(network, addr)
+}
+
+// ready tells the process before, if there is one, to end.
+func (u *upgrade) ready() error {
+	if u.flip == nil {
+		return nil
+	}
+	return u.flip.Ready()
+}
+
+// replaced is closed when a new process has taken over.
+func (u *upgrade) replaced() <-chan struct{} {
+	if u.flip == nil {
+		return nil
+	}
+	return u.flip.Exit()
+}
+
+func (u *upgrade) watch() {
+	signals := make(chan os.Signal, 1)
+	signal.Notify(signals, syscall.SIGUSR2)
+	defer signal.Stop(signals)
+	for {
+		select {
+		case <-u.stop:
+			return
+		case <-signals:
+			u.log.Info("starting a new process to take over")
+			if err := u.flip.Upgrade(); err != nil {
+				u.log.Error("the new process did not take over", "err", err)
+			}
+		}
+	}
+}
+
+// close ends the watch. A socket that nobody has taken over is gone with it.
+func (u *upgrade) close() {
+	if u.flip != nil {
+		u.flip.Stop()
+	}
+	close(u.stop)
+	u.task.Wait()
+}
