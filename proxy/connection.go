@@ -74,7 +74,7 @@ func (s *session) selectDB(cmd redcon.Command) {
 // auth handles AUTH: the upstream checks the password, unless the proxy has
 // users of its own.
 func (s *session) auth(cmd redcon.Command) {
-	if len(s.server.config.Users) > 0 {
+	if s.server.asksForPassword() {
 		s.login(cmd)
 		return
 	}
@@ -98,7 +98,7 @@ func (s *session) auth(cmd redcon.Command) {
 // hello handles HELLO. What is not well-formed is for the upstream to refuse, on
 // a connection of the client's own: it does what comes before the mistake.
 func (s *session) hello(cmd redcon.Command) {
-	if len(s.server.config.Users) > 0 {
+	if s.server.asksForPassword() {
 		var ok bool
 		if cmd, ok = s.loginHello(cmd); !ok {
 			return
@@ -273,7 +273,7 @@ func (s *session) reset(cmd redcon.Command) {
 		return
 	}
 	s.muted, s.skip, s.skipping = false, false, false
-	s.setLoggedIn(len(s.server.config.Users) == 0)
+	s.setLoggedIn(!s.server.asksForPassword())
 	s.name = nil
 	s.identity = s.server.config.Backend.Default()
 	s.submit()

@@ -12,6 +12,7 @@ import (
 	"runtime/debug"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/tidwall/redcon"
@@ -58,6 +59,7 @@ type Server struct {
 	routes  routes
 	log     *slog.Logger
 	clients clients
+	users   atomic.Pointer[Users]
 
 	mu       sync.Mutex
 	listener *listener
@@ -75,6 +77,7 @@ func New(config Config) *Server {
 		clients: newClients(),
 	}
 	s.empty.L = &s.mu
+	s.SetUsers(config.Users)
 	if s.log == nil {
 		s.log = slog.Default()
 	}
@@ -91,6 +94,15 @@ func New(config Config) *Server {
 		s.config.WriteTimeout = DefaultWriteTimeout
 	}
 	return s
+}
+
+// SetUsers changes whom the proxy asks for a password. Those who are in stay.
+func (s *Server) SetUsers(users Users) {
+	s.users.Store(&users)
+}
+
+func (s *Server) asksForPassword() bool {
+	return len(*s.users.Load()) > 0
 }
 
 // Listen opens the listening socket: a TCP address (port 0 picks a free one)

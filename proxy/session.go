@@ -54,7 +54,7 @@ func newSession(server *Server, conn *clientConn) *session {
 	}
 	s.id = server.clients.add(s)
 	s.out.init(conn.Conn, server.config.OutputLimit, server.config.WriteTimeout)
-	s.loggedIn = len(server.config.Users) == 0
+	s.loggedIn = !server.asksForPassword()
 	s.useStream(server.config.Backend.Acquire(s.identity))
 	return s
 }

@@ -1,7 +1,10 @@
 package test
 
 import (
+	"os"
+	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 
 	"cellproxy/test/proxytest"
@@ -60,6 +63,40 @@ func TestPasswordsAreAskedForAlike(t *testing.T) {
 					t.Errorf("got %q\nwant %q", got, want)
 				}
 			})
+		}
+	}
+}
+
+// TestUsersAreReadAgain changes the file of users while cellproxy serves.
+func TestUsersAreReadAgain(t *testing.T) {
+	redis := redistest.Start(t, redistest.Options{})
+	users := filepath.Join(t.TempDir(), "users")
+	write := func(text string) {
+		if err := os.WriteFile(users, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write("alice one\n")
+	proxy := proxytest.Start(t, redis.URL(), "--users-file", users)
+	before := proxy.Dial(t)
+	auth := func(conn *wire.Conn, user, password, want string) {
+		t.Helper()
+		if got := conn.Do("AUTH", user, password); !strings.HasPrefix(got, want) {
+			t.Errorf("AUTH %s %s = %q, want %q", user, password, got, want)
+		}
+	}
+	auth(before, "alice", "one", "+OK")
+	for i, text := range []string{"alice two\nbob three\n", "nonsense\n"} {
+		write(text)
+		syscall.Kill(proxy.Pid(), syscall.SIGHUP)
+		await(t, "the file to be read", func() bool {
+			return strings.Count(proxy.Output(), "reloaded") == i+1
+		})
+		auth(proxy.Dial(t), "alice", "one", "-WRONGPASS")
+		auth(proxy.Dial(t), "alice", "two", "+OK")
+		auth(proxy.Dial(t), "bob", "three", "+OK")
+		if got := before.Do("PING"); got != "+PONG\r\n" {
+			t.Errorf("one who was in: PING = %q", got)
 		}
 	}
 }

@@ -6,6 +6,8 @@ import (
 	"log/slog"
 	"net"
 	"os"
+	"os/signal"
+	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -146,25 +148,46 @@ func serve(ctx context.Context, config serveConfig, log *slog.Logger) error {
 	if err := upgrade.ready(); err != nil {
 		return err
 	}
-	return serveUntil(ctx, upgrade.replaced(), server, config.shutdownTimeout, log)
+	return serveUntil(ctx, upgrade.replaced(), server, config, log)
 }
 
 // serveUntil serves until ctx ends or a new process has taken over, then lets
-// the clients finish.
-func serveUntil(ctx context.Context, replaced <-chan struct{}, server *proxy.Server, patience time.Duration, log *slog.Logger) error {
+// the clients finish. On SIGHUP it reloads.
+func serveUntil(ctx context.Context, replaced <-chan struct{}, server *proxy.Server, config serveConfig, log *slog.Logger) error {
 	served := make(chan error, 1)
 	go func() { served <- server.Serve() }()
-	select {
-	case err := <-served:
-		return err
-	case <-ctx.Done():
-	case <-replaced:
+	hangups := make(chan os.Signal, 1)
+	signal.Notify(hangups, syscall.SIGHUP)
+	defer signal.Stop(hangups)
+	for wait := true; wait; {
+		select {
+		case err := <-served:
+			return err
+		case <-hangups:
+			reload(server, config, log)
+		case <-ctx.Done():
+			wait = false
+		case <-replaced:
+			wait = false
+		}
 	}
 	log.Info("shutting down")
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	ctx, cancel := context.WithTimeout(context.Background(), config.shutdownTimeout)
 	defer cancel()
 	if err := server.Shutdown(ctx); err != nil {
-		log.Warn("clients were cut off", "after", patience)
+		log.Warn("clients were cut off", "after", config.shutdownTimeout)
 	}
 	return <-served
+}
+
+// reload reads again what may change while cellproxy serves. What can't be read
+// leaves all as it was.
+func reload(server *proxy.Server, config serveConfig, log *slog.Logger) {
+	users, err := readUsers(config.requirepass, config.usersFile)
+	if err != nil {
+		log.Error("not reloaded", "err", err)
+		return
+	}
+	server.SetUsers(users)
+	log.Info("reloaded", "users", len(users))
 }
