@@ -148,12 +148,12 @@ func serve(ctx context.Context, config serveConfig, log *slog.Logger) error {
 	if err := upgrade.ready(); err != nil {
 		return err
 	}
-	return serveUntil(ctx, upgrade.replaced(), server, config, log)
+	return serveUntil(ctx, upgrade, server, config, log)
 }
 
 // serveUntil serves until ctx ends or a new process has taken over, then lets
 // the clients finish. On SIGHUP it reloads.
-func serveUntil(ctx context.Context, replaced <-chan struct{}, server *proxy.Server, config serveConfig, log *slog.Logger) error {
+func serveUntil(ctx context.Context, upgrade *upgrade, server *proxy.Server, config serveConfig, log *slog.Logger) error {
 	served := make(chan error, 1)
 	go func() { served <- server.Serve() }()
 	hangups := make(chan os.Signal, 1)
@@ -167,11 +167,12 @@ func serveUntil(ctx context.Context, replaced <-chan struct{}, server *proxy.Ser
 			reload(server, config, log)
 		case <-ctx.Done():
 			wait = false
-		case <-replaced:
+		case <-upgrade.replaced():
 			wait = false
 		}
 	}
 	log.Info("shutting down")
+	upgrade.close()
 	ctx, cancel := context.WithTimeout(context.Background(), config.shutdownTimeout)
 	defer cancel()
 	if err := server.Shutdown(ctx); err != nil {

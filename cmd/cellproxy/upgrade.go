@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -19,15 +20,17 @@ import (
 // is the same, so no client is refused meanwhile. Where the system can't do
 // that, it only listens.
 type upgrade struct {
-	flip *tableflip.Upgrader // nil where there is none
-	log  *slog.Logger
-	stop chan struct{}
-	task sync.WaitGroup
+	flip   *tableflip.Upgrader // nil where there is none
+	log    *slog.Logger
+	ctx    context.Context // ends with close
+	cancel context.CancelFunc
+	task   sync.WaitGroup
 }
 
 // newUpgrade watches for SIGUSR2 until close.
 func newUpgrade(pidFile string, log *slog.Logger) (*upgrade, error) {
-	u := &upgrade{log: log, stop: make(chan struct{})}
+	u := &upgrade{log: log}
+	u.ctx, u.cancel = context.WithCancel(context.Background())
 	flip, err := tableflip.New(tableflip.Options{PIDFile: pidFile})
 	if errors.Is(err, tableflip.ErrNotSupported) && pidFile == "" {
 		return u, nil
@@ -70,22 +73,30 @@ func (u *upgrade) watch() {
 	defer signal.Stop(signals)
 	for {
 		select {
-		case <-u.stop:
+		case <-u.ctx.Done():
 			return
 		case <-signals:
-			u.log.Info("starting a new process to take over")
-			if err := u.flip.Upgrade(); err != nil {
-				u.log.Error("the new process did not take over", "err", err)
-			}
+			u.start()
 		}
 	}
 }
 
-// close ends the watch. A socket that nobody has taken over is gone with it.
+// start has a new process take over, once the one before is gone.
+func (u *upgrade) start() {
+	u.log.Info("starting a new process to take over")
+	u.flip.WaitForParent(u.ctx) // however that one ended
+	if err := u.flip.Upgrade(); err != nil {
+		u.log.Error("the new process did not take over", "err", err)
+	}
+}
+
+// close ends the watch. A socket that nobody has taken over is not listened on
+// any more. It may be called twice.
 func (u *upgrade) close() {
+	u.cancel()
 	if u.flip != nil {
 		u.flip.Stop()
+		<-u.flip.Exit()
 	}
-	close(u.stop)
 	u.task.Wait()
 }
