@@ -12,6 +12,9 @@ import (
 var (
 	errNotInteger = errors.New("ERR value is not an integer or out of range")
 	errOverflow   = errors.New("ERR value is out of range, times must fit 64-bit nanoseconds")
+	errRefill     = errors.New("ERR value is out of range, the whole capacity must come back within 142 years")
+	errMoment     = errors.New("ERR value is out of range, times must fit 53-bit microseconds")
+	errSyntax     = errors.New("ERR syntax error")
 	errZeroRate   = errors.New("ERR Cell error: Store error: Zero rates are not supported")
 	errWrongType  = errors.New("WRONGTYPE Operation against a key holding the wrong kind of value")
 )
@@ -34,6 +37,11 @@ func rangeError(argument string, least, most int64) error {
 // maxExact is the largest number up to which a Lua number, and so a script's
 // reply, is exact: 2^53.
 const maxExact = 1 << 53
+
+// maxCount is the largest number of units, and of milliseconds, 31 years, that a
+// command other than CL.THROTTLE takes. With it everything that the scripts
+// compute is far from maxExact.
+const maxCount = 1_000_000_000_000
 
 // parseInteger reads a decimal int64. As redis-cell does, and unlike Redis, it
 // takes a plus sign and zeros in front.

@@ -13,8 +13,9 @@ type Call struct {
 	// key is the client's bytes: it is good for as long as they are.
 	key      []byte
 	quantity int64
-	limit    gcra.Limit // of the commands that are GCRA
-	argv     []int64    // what the script gets
+	limit    gcra.Limit  // of CL.THROTTLE
+	bucket   gcra.Bucket // of TB.ACQUIRE and LB.ACQUIRE
+	argv     []int64     // what the script gets
 }
 
 // Command returns the command that was parsed.

@@ -159,12 +159,8 @@ func modelCLThrottle(call *Call, state State, nowMicros int64) (State, []int64, 
 	default:
 		state = State{}
 	}
-	limited := int64(0)
-	if result.Limited {
-		limited = 1
-	}
 	return state, []int64{
-		limited,
+		limitedNumber(result.Limited),
 		call.limit.Burst(),
 		cellRemaining(call.limit, result.Room),
 		cellSeconds(result.RetryAfter),

@@ -16,6 +16,8 @@ package commands
 // does not exist.
 var table = []*Command{
 	clThrottle,
+	tbAcquire,
+	lbAcquire,
 }
 
 // Command is one limiter command.

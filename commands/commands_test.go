@@ -3,6 +3,7 @@ package commands
 import (
 	"bytes"
 	"encoding/hex"
+	"os"
 	"regexp"
 	"slices"
 	"strings"
@@ -44,6 +45,7 @@ func TestTable(t *testing.T) {
 			checkArity(t, command)
 			checkArguments(t, command)
 			checkHeader(t, command.Script)
+			checkReadme(t, command)
 		})
 	}
 }
@@ -82,6 +84,28 @@ func checkArguments(t *testing.T, command *Command) {
 	for _, word := range regexp.MustCompile(`\w+`).FindAllString(strings.TrimPrefix(command.Usage, command.Name), -1) {
 		if !slices.Contains(known, word) {
 			t.Errorf("usage %q: no argument %q", command.Usage, word)
+		}
+	}
+}
+
+// checkReadme sees that a command has its section, with a row for each argument.
+func checkReadme(t *testing.T, command *Command) {
+	t.Helper()
+	readme, err := os.ReadFile("../README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, section, found := strings.Cut(string(readme), "\n### "+command.Name+"\n")
+	if !found {
+		t.Fatal("the README has no section of it")
+	}
+	section, _, _ = strings.Cut(section, "\n### ")
+	if !strings.Contains(section, "\n"+command.Name+" ") {
+		t.Error("the README shows no call of it")
+	}
+	for _, word := range argumentWords(command.Arguments) {
+		if word != "" && !strings.Contains(section, "`"+word) {
+			t.Errorf("the README's section of it does not tell %s", word)
 		}
 	}
 }

@@ -1,5 +1,10 @@
 package commands
 
+import (
+	"strconv"
+	"time"
+)
+
 // State is what the upstream holds under a limiter's key. The zero State is no
 // key at all.
 type State struct {
@@ -35,4 +40,27 @@ func newState(value string, nowMicros, ttlMillis int64) State {
 // divideUp returns a/b, rounded up, for both positive or a 0.
 func divideUp(a, b int64) int64 {
 	return a/b + min(a%b, 1)
+}
+
+// parseDigits reads a number of a state: digits only, and below maxExact.
+func parseDigits(text string, number *int64) bool {
+	n, err := strconv.ParseUint(text, 10, 63)
+	*number = int64(n)
+	return err == nil && n < maxExact
+}
+
+// limitedNumber is the first number of a reply.
+func limitedNumber(limited bool) int64 {
+	if limited {
+		return 1
+	}
+	return 0
+}
+
+// millisUp returns a time in milliseconds, rounded up, or -1 if it is negative.
+func millisUp(d time.Duration) int64 {
+	if d < 0 {
+		return -1
+	}
+	return divideUp(int64(d), int64(time.Millisecond))
 }

@@ -203,6 +203,37 @@ func randomSteps(t *testing.T, count int, command string, draw randomLimit) []st
 	return steps
 }
 
+// agreeOnRandomSteps has scripts and models take the same random steps.
+func agreeOnRandomSteps(t *testing.T, command string, draw randomLimit) {
+	t.Helper()
+	for name, count := range map[string]int{"redis": 100_000, "miniredis": 20_000} {
+		t.Run(command+" on "+name, func(t *testing.T) {
+			t.Parallel()
+			agree(t, stores[name](t), randomSteps(t, count, command, draw))
+		})
+	}
+}
+
+// upTo draws a number from 0 to less than most, small ones rather than large.
+func upTo(r *rand.Rand, most int64) int64 { return r.Int64N(1 + r.Int64N(most)) }
+
+// randomQuantity draws the word for a quantity, or none.
+func randomQuantity(r *rand.Rand, limit int64) []string {
+	switch r.IntN(16) {
+	case 0, 1:
+		return []string{"0"}
+	case 2:
+		return []string{fmt.Sprint(-r.Int64N(limit + 2))}
+	case 3:
+		return []string{fmt.Sprint(limit - 1 + r.Int64N(4))}
+	case 4:
+		return []string{[]string{"9223372036854775807", "-9223372036854775808", "1000000000000", "-1000000000000"}[r.IntN(4)]}
+	case 5, 6, 7, 8:
+		return []string{fmt.Sprint(r.Int64N(limit/2 + 2))}
+	}
+	return nil
+}
+
 // randomPause is usually less than pace, at times 0 or a step back.
 func randomPause(r *rand.Rand, pace int64) int64 {
 	switch r.IntN(12) {
