@@ -64,3 +64,19 @@ func parseIntegers(words [][]byte, numbers ...*int64) error {
 	}
 	return nil
 }
+
+// parseQuantity takes the quantity in front of options, if it is there, and
+// returns the options.
+func parseQuantity(words [][]byte, call *Call) (options [][]byte, err error) {
+	call.quantity = 1
+	if len(words) == 0 || isToken(words[0]) {
+		return words, nil
+	}
+	call.quantity, err = parseInteger(words[0])
+	return words[1:], err
+}
+
+// isToken reports whether a word can be no number, as it begins with a letter.
+func isToken(word []byte) bool {
+	return len(word) > 0 && ('a' <= word[0]|0x20 && word[0]|0x20 <= 'z')
+}

@@ -15,6 +15,8 @@ type Call struct {
 	quantity int64
 	limit    gcra.Limit  // of CL.THROTTLE
 	bucket   gcra.Bucket // of TB.ACQUIRE and LB.ACQUIRE
+	window   window      // of the commands that have one
+	start    int64       // of FW.ACQUIRE, what its script gets
 	argv     []int64     // what the script gets
 }
 

@@ -370,6 +370,7 @@ func TestScriptsOnOtherTypes(t *testing.T) {
 func example(command *Command, key string) []string {
 	words, ok := map[string]string{
 		"CL.THROTTLE": "15 30 60",
+		"FW.ACQUIRE":  "10 1000",
 		"TB.ACQUIRE":  "10 5 1000",
 		"LB.ACQUIRE":  "10 5 1000",
 	}[command.Name]

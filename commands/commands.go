@@ -16,6 +16,7 @@ package commands
 // does not exist.
 var table = []*Command{
 	clThrottle,
+	fwAcquire,
 	tbAcquire,
 	lbAcquire,
 }

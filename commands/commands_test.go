@@ -103,8 +103,8 @@ func checkReadme(t *testing.T, command *Command) {
 	if !strings.Contains(section, "\n"+command.Name+" ") {
 		t.Error("the README shows no call of it")
 	}
-	for _, word := range argumentWords(command.Arguments) {
-		if word != "" && !strings.Contains(section, "`"+word) {
+	for _, word := range regexp.MustCompile(`\w+`).FindAllString(strings.TrimPrefix(command.Usage, command.Name), -1) {
+		if !strings.Contains(section, "\n| `"+word) {
 			t.Errorf("the README's section of it does not tell %s", word)
 		}
 	}

@@ -2,8 +2,11 @@ package commands
 
 import (
 	"fmt"
+	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
+	"time"
 )
 
 // parseErrors parses a command with arguments and compares the errors' texts,
@@ -97,4 +100,94 @@ func acceptsValues(t *testing.T, command *Command, prefix string, values []strin
 			}
 		}
 	})
+}
+
+// randomWindow draws windows of every order of magnitude.
+func randomWindow(r *rand.Rand) window {
+	switch r.IntN(6) {
+	case 0: // the largest
+		return window{limit: 1 + upTo(r, maxCount), micros: 1000 * (1 + upTo(r, maxCount))}
+	case 1: // a few microseconds a unit
+		return window{limit: 1 + upTo(r, 1000), micros: 1000}
+	}
+	return window{limit: 1 + upTo(r, 30), micros: 1000 * (1 + upTo(r, 100_000))}
+}
+
+// admission is an entry of a log.
+type admission struct{ micros, quantity int64 }
+
+// sum adds up the quantities of those admissions that count.
+func sum(log []admission, counts func(admission) bool) (total int64) {
+	for _, a := range log {
+		if counts(a) {
+			total += a.quantity
+		}
+	}
+	return total
+}
+
+// logOracle tells from the log of all admissions how much of a limit is used at
+// a moment.
+type logOracle func(log []admission, nowMicros int64) (used int64)
+
+// againstLog takes at random on the model, as time goes on, and compares what is
+// admitted and what remains with what an oracle has of a complete log. After a
+// refusal it tries at the moment that was told, and the microsecond before the
+// millisecond before it.
+func againstLog(t *testing.T, command string, draw func(*rand.Rand, window) (options []string, oracle logOracle)) {
+	t.Helper()
+	seed := uint64(time.Now().UnixNano())
+	t.Logf("seed %d", seed)
+	r := rand.New(rand.NewPCG(seed, 0))
+	refused := 0
+	for range 1000 {
+		w := window{limit: 1 + upTo(r, 20), micros: 1000 * (1 + upTo(r, 10_000))}
+		options, oracle := draw(r, w)
+		words := []string{command, "k", fmt.Sprint(w.limit), fmt.Sprint(w.micros / 1000)}
+		var state State
+		var log []admission
+		take := func(now, quantity int64) []int64 {
+			after, reply, err := parse(t, slices.Concat(words, []string{fmt.Sprint(quantity)}, options)...).Model(state, now)
+			if err != nil {
+				t.Fatal(err)
+			}
+			used := oracle(log, now)
+			wantLimited := limitedNumber(used+quantity > w.limit)
+			if wantLimited == 0 && quantity > 0 {
+				log = append(log, admission{now, quantity})
+				used += quantity
+			}
+			if reply[0] != wantLimited || reply[2] != w.limit-used {
+				t.Fatalf("%q %q: %d at %d: got %d, want limited %d, remaining %d\n%+v\nlog %+v",
+					words, options, quantity, now, reply, wantLimited, w.limit-used, state, log)
+			}
+			state = after
+			return reply
+		}
+		now := someMicros
+		for range 60 {
+			now += r.Int64N(w.micros / 3)
+			quantity := r.Int64N(1 + r.Int64N(w.limit+1))
+			reply := take(now, quantity)
+			if reply[3] > 0 {
+				refused++
+				early := max(now, now+(reply[3]-1)*1000-1)
+				if got := take(early, quantity); got[0] != 1 {
+					t.Fatalf("%q %q: %d at %d: told to wait %d, but %d µs later got %d", words, options, quantity, now, reply[3], early-now, got)
+				}
+				if now += reply[3] * 1000; take(now, quantity)[0] != 0 {
+					t.Fatalf("%q %q: told to wait %d for %d, and refused at %d", words, options, reply[3], quantity, now)
+				}
+			}
+			if r.IntN(20) == 0 { // the state is to be idle by then
+				now += take(now, 0)[4] * 1000
+				if got := take(now, 0); got[2] != w.limit {
+					t.Fatalf("%q %q: not reset at %d: %d", words, options, now, got)
+				}
+			}
+		}
+	}
+	if refused < 1000 {
+		t.Errorf("only %d refused", refused)
+	}
 }
