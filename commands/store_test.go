@@ -192,6 +192,7 @@ func randomSteps(t *testing.T, count int, command string, draw randomLimit) []st
 		} else if r.IntN(20) == 0 {
 			words, pace = draw(r) // other parameters on the same key
 		}
+		pace = min(max(pace, 0), 1<<52) // drawn parameters need not be valid
 		if now += randomPause(r, pace); now < 1e15 || now > 8e15 {
 			now = someMicros
 		}
