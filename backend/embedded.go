@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/alicebob/miniredis/v2"
+	"github.com/alicebob/miniredis/v2/server"
 )
 
 // expiryTick is how often the embedded store looks for expired keys, and so
@@ -28,7 +29,21 @@ func newEmbedded() *embedded {
 }
 
 func (e *embedded) dial(context.Context, string, string) (net.Conn, error) {
-	return e.store.Dial()
+	conn, err := e.store.Dial()
+	if err == nil {
+		e.store.Server().SetPreHook(refuseFatal)
+	}
+	return conn, err
+}
+
+// refuseFatal refuses the command after which the next SADD to the same key
+// ends the process: an empty intersection is stored as a set that can't grow.
+func refuseFatal(client *server.Peer, command string, _ ...string) bool {
+	if command != "SINTERSTORE" {
+		return false
+	}
+	client.WriteError("ERR SINTERSTORE is not supported by the embedded store")
+	return true
 }
 
 // expire lets the store's clock run: by itself it stands still.

@@ -47,6 +47,22 @@ func TestEmbeddedStoreExpires(t *testing.T) {
 	await(t, "the limiter's key to expire", func() bool { return conn.Do("EXISTS", "k") == ":0\r\n" })
 }
 
+// TestEmbeddedStoreRefusesWhatWouldEndIt sees to a command after which the store
+// would panic.
+func TestEmbeddedStoreRefusesWhatWouldEndIt(t *testing.T) {
+	conn := proxytest.Start(t, "").Dial(t)
+	for range 2 {
+		if got, want := conn.Do("sinterstore", "s", "none"), "-ERR SINTERSTORE is not supported by the embedded store\r\n"; got != want {
+			t.Errorf("SINTERSTORE = %q, want %q", got, want)
+		}
+		conn.Do("EVAL", "return redis.call('SINTERSTORE', 's', 'none')", "0")
+		if got := conn.Do("SADD", "s", "a"); got != ":1\r\n" {
+			t.Errorf("SADD = %q", got)
+		}
+		conn.Do("DEL", "s")
+	}
+}
+
 // TestEmbeddedStoreSurvivesNonsense sends commands of all sorts to it; what
 // they do is the store's affair.
 func TestEmbeddedStoreSurvivesNonsense(t *testing.T) {
