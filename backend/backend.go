@@ -16,6 +16,8 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+
+	"cellproxy/backend/poll"
 )
 
 // Defaults of Config.
@@ -43,6 +45,8 @@ type Config struct {
 	// Policy is how limiter commands are answered while the upstream can't.
 	// Default PolicyError.
 	Policy Policy
+	// Loops read from the upstream where they can. None: goroutines do.
+	Loops *poll.Loops
 	// Logger is told of connections made and lost. Default slog.Default().
 	Logger *slog.Logger
 }
@@ -157,6 +161,10 @@ func (b *Backend) open(ctx context.Context, id Identity, shared bool, lost func(
 	l := &link{
 		conn: conn, repairs: repairs, welcome: welcome, shared: shared, lost: lost,
 		instead: func(limiter []byte) []byte { return b.fallback.answer(id.DB, limiter) },
+	}
+	l.writeLater = l.writeNow
+	if shared {
+		l.lent = newLent(b.config.Loops.Next(), conn)
 	}
 	l.start()
 	return l, nil

@@ -8,6 +8,8 @@ import (
 	"runtime"
 	"sync"
 	"sync/atomic"
+
+	"cellproxy/backend/poll"
 )
 
 // readBuffer is how much of the upstream's replies one read takes.
@@ -83,15 +85,23 @@ type link struct {
 	writable sync.Cond // there is something to write, or the link is closed
 	room     sync.Cond // the send queue has room again, or the link is closed
 	send     sendQueue
-	arriving []owed // submitted since the reader last looked
-	raw      Sink   // set: everything that is read goes there
-	err      error  // why the link is closed
+	writing  bool          // somebody writes what was in send
+	unsent   []byte        // of what was in send: goes first
+	arriving []owed        // submitted since the reader last looked
+	raw      Sink          // set: everything that is read goes there
+	err      error         // why the link is closed
+	gone     chan struct{} // closed with err set
 
 	inFlight atomic.Int64  // replies owed
 	waiting  atomic.Int64  // of these, to commands that block
 	progress atomic.Uint64 // reads done, for the watchdog
 
+	lent       *lent  // to a loop, or nil
+	writeLater func() // writeNow, for the loop
+
 	// Used by the reader alone.
+	buf      []byte
+	have     int // in buf, not delivered
 	frame    framer
 	current  []owed
 	next     int    // in current
@@ -108,18 +118,21 @@ type link struct {
 // answered.
 func (l *link) start() {
 	l.writable.L, l.room.L = &l.mu, &l.mu
+	l.gone = make(chan struct{})
+	l.buf = make([]byte, readBuffer)
 	if l.shared {
 		l.goroutines.Go(l.writeLoop)
 	}
 	l.goroutines.Go(l.readLoop)
 }
 
-// submit queues requests in order. It waits while the queue is full. When the
-// link is closed nothing was queued and the error says why.
-func (l *link) submit(sink Sink, requests []Request) error {
+// submit queues requests in order. When the link is closed nothing was queued
+// and the error says why. It waits while the queue is full, but for loop, which
+// must not and, if not nil, writes when it is done with what is ready.
+func (l *link) submit(sink Sink, requests []Request, loop *poll.Loop) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	for l.send.size > maxQueued && l.err == nil {
+	for l.send.size > maxQueued && l.err == nil && loop == nil {
 		l.room.Wait()
 	}
 	if l.err != nil {
@@ -132,12 +145,22 @@ func (l *link) submit(sink Sink, requests []Request) error {
 		}
 		l.send.add(requests[i].Bytes)
 	}
-	if !l.shared {
+	switch {
+	case !l.shared:
 		l.writeQueued()
-	} else if idle {
+	case idle && loop != nil:
+		loop.Later(l.writeLater)
+	case idle:
 		l.writable.Signal()
 	}
 	return nil
+}
+
+// full reports whether submit would wait.
+func (l *link) full() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.send.size > maxQueued && l.err == nil
 }
 
 // writeQueued writes what was just submitted to a link of one session: nobody
@@ -226,6 +249,10 @@ func (l *link) failLocked(err error) {
 		return
 	}
 	l.err = err
+	close(l.gone)
+	if l.lent != nil {
+		l.lent.loop.Remove(l.lent.fd)
+	}
 	l.conn.Close()
 	l.writable.Signal()
 	l.room.Broadcast()
@@ -255,8 +282,14 @@ func (l *link) writeLoop() {
 // to run go first, so that what they have to say leaves in the same write.
 func (l *link) takeQueued() (small []byte, large net.Buffers, ok bool) {
 	l.mu.Lock()
-	for l.send.size == 0 && l.err == nil {
+	l.writing = false
+	for (l.writing || len(l.unsent) == 0 && l.send.size == 0) && l.err == nil {
 		l.writable.Wait()
+	}
+	l.writing = true
+	if small, l.unsent = l.unsent, nil; len(small) > 0 {
+		defer l.mu.Unlock()
+		return small, nil, l.err == nil
 	}
 	l.mu.Unlock()
 	runtime.Gosched()
@@ -274,7 +307,7 @@ func (l *link) takeQueued() (small []byte, large net.Buffers, ok bool) {
 }
 
 func (l *link) readLoop() {
-	err := l.read()
+	err := l.readAll()
 	l.fail(err)
 	l.mu.Lock()
 	err = l.err
@@ -284,33 +317,42 @@ func (l *link) readLoop() {
 	l.lost(l, err)
 }
 
-// read delivers replies until the connection ends. The buffer grows only for a
-// line that does not fit it.
-func (l *link) read() (err error) {
+// readAll delivers replies until the connection ends.
+func (l *link) readAll() (err error) {
 	defer func() {
 		if p := recover(); p != nil {
-			err = fmt.Errorf("panic while delivering replies: %v", p)
+			err = panicError(p)
 		}
 	}()
-	buf := make([]byte, readBuffer)
-	have := 0
-	for {
-		n, err := l.conn.Read(buf[have:])
-		if n == 0 && err != nil {
-			return err
+	for err == nil {
+		if l.lend() {
+			err = l.deliverBuffered(0)
+			continue
 		}
-		l.progress.Add(1)
-		have += n
-		used, err := l.deliver(buf[:have])
-		l.flush()
-		if err != nil {
-			return err
-		}
-		have = copy(buf, buf[used:have])
-		if have == len(buf) {
-			buf = append(buf, make([]byte, len(buf))...)
+		var n int
+		if n, err = l.conn.Read(l.buf[l.have:]); n > 0 {
+			err = l.deliverBuffered(n)
 		}
 	}
+	return err
+}
+
+func panicError(p any) error {
+	return fmt.Errorf("panic while delivering replies: %v", p)
+}
+
+// deliverBuffered delivers what is in the buffer, n bytes of which are new, as
+// far as it is complete. The buffer grows only for a line that does not fit it.
+func (l *link) deliverBuffered(n int) error {
+	l.progress.Add(1)
+	l.have += n
+	used, err := l.deliver(l.buf[:l.have])
+	l.flush()
+	l.have = copy(l.buf, l.buf[used:l.have])
+	if l.have == len(l.buf) {
+		l.buf = append(l.buf, make([]byte, len(l.buf))...)
+	}
+	return err
 }
 
 // deliver hands the replies in b to their sinks and returns how many bytes it
@@ -406,6 +448,9 @@ func (l *link) deliverPart(part []byte, last bool) error {
 			part = o.instead
 		}
 	case len(o.limiter) > 0 && part[0] == '-':
+		if l.isLent() && bytes.HasPrefix(part, noScript) {
+			return errWouldWait
+		}
 		part = l.rescue(o.limiter, part)
 	}
 	if !last {

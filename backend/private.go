@@ -76,7 +76,7 @@ func (p *Private) Submit(requests []Request) error {
 	p.mu.Lock()
 	sink := p.sink
 	p.mu.Unlock()
-	return p.link.submit(sink, requests)
+	return p.link.submit(sink, requests, nil)
 }
 
 // ClientID is the upstream's number for the connection, as CLIENT ID tells it,

@@ -4,6 +4,8 @@ import (
 	"context"
 	"sync"
 	"sync/atomic"
+
+	"cellproxy/backend/poll"
 )
 
 // Stream is the upstream connection that all sessions of one identity share.
@@ -22,8 +24,10 @@ type Stream struct {
 
 // Submit sends requests upstream in order; sink will be given a reply to each.
 // It may wait for a connection to be made and for room in the queue. An error
-// says that nothing was sent.
-func (s *Stream) Submit(sink Sink, requests []Request) error {
+// says that nothing was sent. A handler of a loop passes the loop, which may
+// write what all its handlers submit together; it is to see first that the
+// stream is Ready.
+func (s *Stream) Submit(sink Sink, requests []Request, loop *poll.Loop) error {
 	for {
 		l := s.link.Load()
 		if l == nil {
@@ -32,11 +36,19 @@ func (s *Stream) Submit(sink Sink, requests []Request) error {
 				return err
 			}
 		}
-		if l.submit(sink, requests) == nil {
+		if l.submit(sink, requests, loop) == nil {
 			return nil
 		}
 		s.link.CompareAndSwap(l, nil)
 	}
+}
+
+// Ready reports whether Submit would not wait.
+func (s *Stream) Ready() bool {
+	if l := s.link.Load(); l != nil {
+		return !l.full()
+	}
+	return s.backend.Down() != nil
 }
 
 // Connect makes the connection if there is none.
@@ -56,6 +68,9 @@ func (s *Stream) NeedsAuth() bool {
 }
 
 func (s *Stream) connect() (*link, error) {
+	if err := s.backend.Down(); err != nil {
+		return nil, err
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if l := s.link.Load(); l != nil {
@@ -63,9 +78,6 @@ func (s *Stream) connect() (*link, error) {
 	}
 	if s.closed {
 		return nil, errClosed
-	}
-	if err := s.backend.Down(); err != nil {
-		return nil, err
 	}
 	ctx, cancel := context.WithTimeout(s.backend.ctx, s.backend.config.DialTimeout)
 	defer cancel()

@@ -7,6 +7,8 @@ import (
 	"os"
 	"sync/atomic"
 	"time"
+
+	"cellproxy/backend/poll"
 )
 
 // drainGrace is how long a draining connection still reads what its client
@@ -34,10 +36,27 @@ type clientConn struct {
 	draining atomic.Bool
 	ended    atomic.Bool
 	refused  bool
+
+	// Of a connection that a loop may serve.
+	socket  *socket
+	loop    *poll.Loop
+	pending int // commands that the loop has read and redcon has not
+	calm    int // batches in a row that the loop could have served
+}
+
+func newClientConn(server *Server, conn net.Conn) *clientConn {
+	c := &clientConn{Conn: conn, guard: newGuard(conn)}
+	c.session = newSession(server, c)
+	return c
 }
 
 // Read implements net.Conn for redcon.
 func (c *clientConn) Read(p []byte) (int, error) {
+	if c.pending > 0 {
+		n := min(c.pending, len(p)/len(token))
+		c.pending -= n
+		return putTokens(p, n), nil
+	}
 	n, err := c.guard.Read(p)
 	if err == nil {
 		return n, nil
@@ -71,6 +90,9 @@ func (c *clientConn) Close() error {
 		c.linger()
 	}
 	err := c.Conn.Close()
+	if c.socket != nil {
+		c.socket.release()
+	}
 	c.session.server.forget(c)
 	return err
 }

@@ -75,6 +75,24 @@ func newGuard(src io.Reader) *guard {
 // after all that was sent before it. A protocol error stays; after an error of
 // the source, such as a deadline, reading may go on.
 func (g *guard) Read(p []byte) (int, error) {
+	n, err := g.take(p)
+	if err != nil {
+		return 0, err
+	}
+	return putTokens(p, n), nil
+}
+
+// putTokens writes n tokens.
+func putTokens(p []byte, n int) (size int) {
+	for range n {
+		size += copy(p[size:], token)
+	}
+	return size
+}
+
+// take is Read without tokens: it returns how many commands there are. p is
+// memory to read into.
+func (g *guard) take(p []byte) (n int, err error) {
 	if len(p) < len(token) {
 		return 0, io.ErrShortBuffer
 	}
@@ -88,12 +106,12 @@ func (g *guard) Read(p []byte) (int, error) {
 	if err := g.gather(p); err != nil {
 		return 0, err
 	}
-	n := 0
-	for range g.ready {
-		n += copy(p[n:], token)
-	}
-	return n, nil
+	return len(g.ready), nil
 }
+
+// isEmpty reports whether all that the client has sent, as far as is known, is
+// in the commands that were taken.
+func (g *guard) isEmpty() bool { return g.r == g.w && !g.full }
 
 // resolve returns the command that redcon's token stands for. It is to be
 // called once for each, in order. The command is valid until the next Read

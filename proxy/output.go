@@ -192,16 +192,16 @@ func (o *output) local(reply []byte) {
 	o.size = 0
 }
 
-// expect announces n replies, once there is room for them. It returns the
-// private connection, if the session has one, and an error when the client is
-// gone.
-func (o *output) expect(n int, transient bool) (*backend.Private, error) {
+// expect announces n replies, once there is room for them or, unless wait is
+// set, at once. It returns the private connection, if the session has one, and
+// an error when the client is gone.
+func (o *output) expect(n int, transient, wait bool) (*backend.Private, error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	for o.err == nil && o.owed > 0 && (o.owed+n > o.window() || len(o.buf) > unreadBytes) {
+	for wait && o.err == nil && o.owed > 0 && (o.owed+n > o.window() || len(o.buf) > unreadBytes) {
 		o.wait()
 	}
-	for o.err == nil && len(o.buf) > unreadBytes {
+	for wait && o.err == nil && len(o.buf) > unreadBytes {
 		o.wait()
 	}
 	if o.err != nil {
@@ -210,6 +210,13 @@ func (o *output) expect(n int, transient bool) (*backend.Private, error) {
 	o.owed += n
 	o.transient = transient
 	return o.private, nil
+}
+
+// hasRoom reports whether there is room for n replies, in a few or in one go.
+func (o *output) hasRoom(n int) bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.err != nil || len(o.buf) <= unreadBytes && o.owed+n <= o.window()
 }
 
 // unexpect takes back the announcement of n replies that will not come and

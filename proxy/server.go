@@ -18,6 +18,7 @@ import (
 	"github.com/tidwall/redcon"
 
 	"cellproxy/backend"
+	"cellproxy/backend/poll"
 )
 
 // Defaults of Config.
@@ -49,6 +50,9 @@ type Config struct {
 	Refuse []string
 	// ListenFunc opens the listening socket. Default net.Listen.
 	ListenFunc func(network, addr string) (net.Listener, error)
+	// Loops read from clients where they can, as well as from the upstream. None:
+	// goroutines do. Shutdown closes them.
+	Loops *poll.Loops
 	// Logger is told what clients can't be. Default slog.Default().
 	Logger *slog.Logger
 }
@@ -118,7 +122,7 @@ func (s *Server) Listen(addr string) error {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.listener = newListener(ln, s.log, s.newConn)
+	s.listener = newListener(ln, s)
 	return nil
 }
 
@@ -137,6 +141,7 @@ func (s *Server) Serve() error {
 	if ln == nil {
 		return errors.New("serve before listen")
 	}
+	ln.start()
 	return redcon.Serve(ln, s.handle, s.accept, nil)
 }
 
@@ -154,6 +159,7 @@ func (s *Server) Shutdown(ctx context.Context) error {
 	for c := range s.conns {
 		c.drain()
 	}
+	s.config.Loops.Close() // a goroutine can wait for the end, a loop can't
 	stop := context.AfterFunc(ctx, s.cutOff)
 	defer stop()
 	for len(s.conns) > 0 {
@@ -172,16 +178,15 @@ func (s *Server) cutOff() {
 	}
 }
 
-// newConn makes a session for an accepted connection.
-func (s *Server) newConn(conn net.Conn) net.Conn {
-	c := &clientConn{Conn: conn, guard: newGuard(conn)}
-	c.session = newSession(s, c)
-	return c
-}
-
-// accept decides whether a client may stay.
+// accept is redcon's question whether a client may stay. One that comes from a
+// loop may.
 func (s *Server) accept(conn redcon.Conn) bool {
 	c := conn.NetConn().(*clientConn)
+	return c.loop != nil || s.admit(c)
+}
+
+// admit decides whether a client may stay.
+func (s *Server) admit(c *clientConn) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	full := len(s.conns) >= s.config.MaxClients
@@ -217,5 +222,10 @@ func (s *Server) handle(conn redcon.Conn, first redcon.Command) {
 	}()
 	if !c.session.serve(first, conn.ReadPipeline()) {
 		conn.Close()
+		return
+	}
+	if c.isCalm() {
+		conn.Detach()
+		c.join()
 	}
 }

@@ -3,6 +3,7 @@ package proxy
 import (
 	"bufio"
 	"context"
+	"errors"
 	"io"
 	"log/slog"
 	"net"
@@ -14,6 +15,7 @@ import (
 	"github.com/tidwall/redcon"
 
 	"cellproxy/backend"
+	"cellproxy/backend/poll"
 	"cellproxy/test/redistest"
 )
 
@@ -21,11 +23,15 @@ import (
 func startServer(t *testing.T, prepare func(*Server)) *Server {
 	t.Helper()
 	quiet := slog.New(slog.DiscardHandler)
-	store, err := backend.New(backend.Config{URL: redistest.Start(t, redistest.Options{}).URL(), Logger: quiet})
+	loops, err := poll.Start()
+	if err != nil && !errors.Is(err, errors.ErrUnsupported) {
+		t.Fatal(err)
+	}
+	store, err := backend.New(backend.Config{URL: redistest.Start(t, redistest.Options{}).URL(), Loops: loops, Logger: quiet})
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := New(Config{Backend: store, Logger: quiet})
+	s := New(Config{Backend: store, Loops: loops, Logger: quiet})
 	if prepare != nil {
 		prepare(s)
 	}

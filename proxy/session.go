@@ -7,6 +7,7 @@ import (
 	"github.com/tidwall/redcon"
 
 	"cellproxy/backend"
+	"cellproxy/backend/poll"
 	"cellproxy/commands"
 )
 
@@ -39,9 +40,10 @@ type session struct {
 	sticky   bool // the private connection passes everything through
 	loggedIn bool // or nobody asks
 	quit     bool
-	muted    bool // CLIENT REPLY OFF
-	skip     bool // CLIENT REPLY SKIP: the next command is muted
-	skipping bool // the command at hand is muted
+	muted    bool       // CLIENT REPLY OFF
+	skip     bool       // CLIENT REPLY SKIP: the next command is muted
+	skipping bool       // the command at hand is muted
+	loop     *poll.Loop // that serves the client, or nil
 	requests []backend.Request
 	scratch  []byte // encoded limiter commands of requests
 	call     commands.Call
@@ -68,6 +70,33 @@ func (s *session) serve(first redcon.Command, rest []redcon.Command) bool {
 	err := s.submit()
 	s.out.Flush()
 	return err == nil
+}
+
+// serveReady runs n commands that the guard has, and never waits if they are
+// immediate.
+func (s *session) serveReady(n int) {
+	for range n {
+		s.run(redcon.Command{})
+	}
+	s.submit()
+	s.out.Flush()
+}
+
+// immediate reports whether commands can be run without waiting for anything.
+// The session is plain.
+func (s *session) immediate(ready []redcon.Command) bool {
+	for i := range ready {
+		if s.server.routes.find(ready[i].Args[0]).run != nil {
+			return false
+		}
+	}
+	return s.out.hasRoom(len(ready)) && s.stream.Ready()
+}
+
+// plain reports whether the session is on the shared stream and nothing out of
+// the ordinary is asked of it.
+func (s *session) plain() bool {
+	return s.loggedIn && !s.multi && !s.watching && !s.sticky && !s.muted && !s.skip && !s.quit && !s.isPrivate()
 }
 
 // run dispatches one command.
@@ -143,14 +172,14 @@ func (s *session) submit() error {
 		return s.submitSticky(requests)
 	}
 	s.out.Flush()
-	private, err := s.out.expect(len(requests), !s.multi && !s.watching && !s.keep)
+	private, err := s.out.expect(len(requests), !s.multi && !s.watching && !s.keep, s.loop == nil)
 	if err != nil {
 		return err
 	}
 	if private != nil {
 		err = private.Submit(requests)
 	} else {
-		err = s.stream.Submit(&s.out, requests)
+		err = s.stream.Submit(&s.out, requests, s.loop)
 	}
 	if err != nil {
 		s.refuseAll(requests, refusal(err))
@@ -204,7 +233,7 @@ func (s *session) ask(stream *backend.Stream, command []byte) ([]byte, error) {
 	o.capture, o.captured = true, nil
 	o.owed++
 	o.mu.Unlock()
-	err := stream.Submit(o, []backend.Request{{Bytes: command}})
+	err := stream.Submit(o, []backend.Request{{Bytes: command}}, nil)
 	if err == nil {
 		err = o.settle()
 	}

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"net"
@@ -14,6 +15,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"cellproxy/backend"
+	"cellproxy/backend/poll"
 	"cellproxy/proxy"
 )
 
@@ -121,9 +123,14 @@ func serve(ctx context.Context, config serveConfig, log *slog.Logger) error {
 	if err != nil {
 		return usageError{err}
 	}
+	loops, err := poll.Start()
+	if err != nil && !errors.Is(err, errors.ErrUnsupported) {
+		log.Warn("no event loop, every client has a goroutine", "err", err)
+	}
+	defer loops.Close()
 	upstream, err := backend.New(backend.Config{
 		URL: config.upstream, DialTimeout: config.dialTimeout, Timeout: config.upstreamTimeout,
-		Policy: backend.Policy(config.onFailure), Logger: log,
+		Policy: backend.Policy(config.onFailure), Loops: loops, Logger: log,
 	})
 	if err != nil {
 		return usageError{err}
@@ -136,7 +143,7 @@ func serve(ctx context.Context, config serveConfig, log *slog.Logger) error {
 	defer upgrade.close()
 	server := proxy.New(proxy.Config{
 		Backend: upstream, ListenFunc: upgrade.listen, MaxClients: config.maxClients, OutputLimit: config.outputLimit,
-		WriteTimeout: config.writeTimeout, Users: users, Refuse: config.refuse, Logger: log,
+		WriteTimeout: config.writeTimeout, Users: users, Refuse: config.refuse, Loops: loops, Logger: log,
 	})
 	if err := server.Listen(config.listen); err != nil {
 		return err
