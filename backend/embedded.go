@@ -3,6 +3,7 @@ package backend
 import (
 	"context"
 	"net"
+	"strings"
 	"sync"
 	"time"
 
@@ -31,18 +32,37 @@ func newEmbedded() *embedded {
 func (e *embedded) dial(context.Context, string, string) (net.Conn, error) {
 	conn, err := e.store.Dial()
 	if err == nil {
-		e.store.Server().SetPreHook(refuseFatal)
+		e.store.Server().SetPreHook(instead) // there is no server before
 	}
 	return conn, err
 }
 
-// refuseFatal refuses the command after which the next SADD to the same key
-// ends the process: an empty intersection is stored as a set that can't grow.
-func refuseFatal(client *server.Peer, command string, _ ...string) bool {
-	if command != "SINTERSTORE" {
-		return false
+// instead answers what miniredis answers badly, and leaves it the rest.
+func instead(client *server.Peer, command string, args ...string) bool {
+	switch command {
+	case "SINTERSTORE":
+		// After an empty intersection the next SADD to the same key would end
+		// the process: it is stored as a set that can't grow.
+		client.WriteError("ERR SINTERSTORE is not supported by the embedded store")
+		return true
+	case "COMMAND":
+		return len(args) > 0 && answerCommand(client, args)
 	}
-	client.WriteError("ERR SINTERSTORE is not supported by the embedded store")
+	return false
+}
+
+// answerCommand answers the subcommands of COMMAND, in whose place miniredis
+// would tell its whole table. It has no documentation, so redis-cli, which asks
+// for that, knows no commands but those that the proxy adds.
+func answerCommand(client *server.Peer, args []string) bool {
+	switch {
+	case strings.EqualFold(args[0], "DOCS"):
+		client.WriteMapLen(0)
+	case strings.EqualFold(args[0], "INFO") && len(args) == 1:
+		return false
+	default:
+		client.WriteError("ERR unknown subcommand '" + args[0] + "'.")
+	}
 	return true
 }
 

@@ -56,6 +56,17 @@ func (f *framer) next(b []byte) (n int, whole bool, err error) {
 	return n, false, nil
 }
 
+// ReplyLength returns how many bytes of b its first reply, of RESP2 or RESP3,
+// takes, or 0 if b does not begin with a whole one.
+func ReplyLength(b []byte) int {
+	var f framer
+	n, whole, err := f.next(b)
+	if err != nil || !whole {
+		return 0
+	}
+	return n
+}
+
 // header takes one line, terminator included.
 func (f *framer) header(line []byte) error {
 	switch line[0] {

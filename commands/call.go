@@ -35,7 +35,7 @@ func (c *Call) Quantity() int64 { return c.quantity }
 // then refers to the key in args. An error's text is the complete Redis error,
 // code included.
 func (c *Command) Parse(args [][]byte, call *Call) error {
-	if len(args) < -c.Arity || c.maxWords > 0 && len(args) > c.maxWords {
+	if !c.Fits(len(args)) {
 		return arityError(c)
 	}
 	*call = Call{command: c, key: args[1], argv: call.argv[:0]}

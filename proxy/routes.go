@@ -41,6 +41,7 @@ var kinds = []struct {
 	{(*session).auth, []string{"AUTH"}},
 	{(*session).selectDB, []string{"SELECT"}},
 	{(*session).client, []string{"CLIENT"}},
+	{(*session).command, []string{"COMMAND"}},
 	{(*session).script, []string{"SCRIPT"}},
 	{(*session).reset, []string{"RESET"}},
 	{(*session).end, []string{"QUIT"}},
