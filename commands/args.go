@@ -10,6 +10,7 @@ import (
 // Errors that limiter commands have in common. Their texts are complete Redis
 // errors; the scripts that find the same say the same.
 var (
+	errNegative   = errors.New("ERR quantity must not be negative")
 	errNotInteger = errors.New("ERR value is not an integer or out of range")
 	errOverflow   = errors.New("ERR value is out of range, times must fit 64-bit nanoseconds")
 	errRefill     = errors.New("ERR value is out of range, the whole capacity must come back within 142 years")

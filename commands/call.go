@@ -11,13 +11,15 @@ import (
 type Call struct {
 	command *Command
 	// key is the client's bytes: it is good for as long as they are.
-	key      []byte
-	quantity int64
-	limit    gcra.Limit  // of CL.THROTTLE
-	bucket   gcra.Bucket // of TB.ACQUIRE and LB.ACQUIRE
-	window   window      // of the commands that have one
-	start    int64       // of FW.ACQUIRE, what its script gets
-	argv     []int64     // what the script gets
+	key              []byte
+	quantity         int64
+	limit            gcra.Limit  // of CL.THROTTLE
+	bucket           gcra.Bucket // of TB.ACQUIRE and LB.ACQUIRE
+	window           window      // of the commands that have one
+	windows          []window    // of SL.ACQUIRE
+	start            int64       // of FW.ACQUIRE, what its script gets
+	slice, mostOlder int64       // of SW.ACQUIRE, what its script gets
+	argv             []int64     // what the script gets
 }
 
 // Command returns the command that was parsed.
@@ -38,7 +40,7 @@ func (c *Command) Parse(args [][]byte, call *Call) error {
 	if !c.Fits(len(args)) {
 		return arityError(c)
 	}
-	*call = Call{command: c, key: args[1], argv: call.argv[:0]}
+	*call = Call{command: c, key: args[1], argv: call.argv[:0], windows: call.windows[:0]}
 	return c.parse(args, call)
 }
 

@@ -371,6 +371,8 @@ func example(command *Command, key string) []string {
 	words, ok := map[string]string{
 		"CL.THROTTLE": "15 30 60",
 		"FW.ACQUIRE":  "10 1000",
+		"SW.ACQUIRE":  "10 1000",
+		"SL.ACQUIRE":  "1 10 1000 100 60000",
 		"TB.ACQUIRE":  "10 5 1000",
 		"LB.ACQUIRE":  "10 5 1000",
 	}[command.Name]

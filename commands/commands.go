@@ -17,6 +17,8 @@ package commands
 var table = []*Command{
 	clThrottle,
 	fwAcquire,
+	swAcquire,
+	slAcquire,
 	tbAcquire,
 	lbAcquire,
 }
