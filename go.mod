@@ -10,6 +10,7 @@ require (
 	github.com/spf13/cobra v1.10.2
 	github.com/spf13/pflag v1.0.9
 	github.com/tidwall/redcon v1.6.2
+	golang.org/x/time v0.16.0
 )
 
 require (

@@ -191,3 +191,26 @@ func againstLog(t *testing.T, command string, draw func(*rand.Rand, window) (opt
 		t.Errorf("only %d refused", refused)
 	}
 }
+
+// TestOneKeyOneAlgorithm runs every command on the state of every other: it
+// answers an error and leaves the state alone.
+func TestOneKeyOneAlgorithm(t *testing.T) {
+	onStores(t, func(t *testing.T, s *store) {
+		for _, first := range All() {
+			for _, second := range All() {
+				if first == second {
+					continue
+				}
+				steps := []step{{someMicros, example(first, "k")}, {someMicros + 1, example(second, "k")}, {someMicros + 2, example(first, "k")}}
+				agree(t, s, steps)
+				outcomes := modelled(t, steps)
+				if got, want := outcomes[1].reply, "-ERR value is not a state of "+second.Name+"\r\n"; got != want {
+					t.Errorf("%s after %s: got %q, want %q", second.Name, first.Name, got, want)
+				}
+				if outcomes[1].value != outcomes[0].value || outcomes[2].reply[0] == '-' {
+					t.Errorf("%s after %s: state %q became %q", second.Name, first.Name, outcomes[0].value, outcomes[1].value)
+				}
+			}
+		}
+	})
+}
