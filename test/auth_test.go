@@ -88,7 +88,11 @@ func TestUsersAreReadAgain(t *testing.T) {
 	auth(before, "alice", "one", "+OK")
 	for i, text := range []string{"alice two\nbob three\n", "nonsense\n"} {
 		write(text)
-		syscall.Kill(proxy.Pid(), syscall.SIGHUP)
+		if i == 0 {
+			syscall.Kill(proxy.Pid(), syscall.SIGHUP)
+		} else if out, err := proxytest.Command(t, "reload", "--pid-file", proxy.PidFile()).CombinedOutput(); err != nil {
+			t.Errorf("reload: %v, %s", err, out)
+		}
 		await(t, "the file to be read", func() bool {
 			return strings.Count(proxy.Output(), "reloaded") == i+1
 		})
@@ -97,6 +101,29 @@ func TestUsersAreReadAgain(t *testing.T) {
 		auth(proxy.Dial(t), "bob", "three", "+OK")
 		if got := before.Do("PING"); got != "+PONG\r\n" {
 			t.Errorf("one who was in: PING = %q", got)
+		}
+	}
+}
+
+// TestReloadWithoutAProcess sees that there is one clear line about it.
+func TestReloadWithoutAProcess(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "pid")
+	if err := os.WriteFile(file, []byte("none\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, test := range []struct {
+		args []string
+		want string
+		code int
+	}{
+		{[]string{"reload"}, "cellproxy: --pid-file is missing: the file that serve was given\n", 2},
+		{[]string{"reload", "--pid-file", file}, "cellproxy: no process id in " + file + "\n", 1},
+		{[]string{"reload", "--pid-file", file + "x"}, "cellproxy: cannot read --pid-file: open " + file + "x: no such file or directory\n", 1},
+	} {
+		cmd := proxytest.Command(t, test.args...)
+		got, err := cmd.CombinedOutput()
+		if string(got) != test.want || err == nil || cmd.ProcessState.ExitCode() != test.code {
+			t.Errorf("%q: got %q, %v, want %q and code %d", test.args, got, err, test.want, test.code)
 		}
 	}
 }

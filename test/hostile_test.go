@@ -162,6 +162,25 @@ func TestPromisesOfBytesCostNothing(t *testing.T) {
 	}
 }
 
+// TestIdleClientsAreCheap has many clients that have said something once.
+func TestIdleClientsAreCheap(t *testing.T) {
+	const clients = 3000
+	const most = 24 << 10 // each; the race detector takes half of it
+	redis := redistest.Start(t, redistest.Options{})
+	proxy := proxytest.Start(t, redis.URL())
+	before := proxy.Memory()
+	for range clients {
+		if got := proxy.Dial(t).Do("PING"); got != "+PONG\r\n" {
+			t.Fatalf("PING = %q", got)
+		}
+	}
+	grown := (proxy.Memory() - before) / clients
+	t.Logf("%d bytes each", grown)
+	if grown > most {
+		t.Errorf("an idle client takes %d bytes, want at most %d", grown, most)
+	}
+}
+
 // TestClientThatDoesNotRead asks for far more than it takes.
 func TestClientThatDoesNotRead(t *testing.T) {
 	const limit = 8 << 20

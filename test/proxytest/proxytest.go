@@ -149,6 +149,9 @@ func (p *Proxy) Addr() string {
 	return p.addr
 }
 
+// PidFile returns the file that the process id is in.
+func (p *Proxy) PidFile() string { return p.pidFile }
+
 // Pid returns the process id.
 func (p *Proxy) Pid() int {
 	var pid int
