@@ -13,7 +13,7 @@ build: ## build bin/cellproxy
 run: build ## serve on 127.0.0.1:6380 with the embedded store; ARGS="--upstream redis://..." for more
 	./bin/cellproxy serve $(ARGS)
 
-test: ## run all tests, installing redis-server and a C compiler if they are missing
+test: ## run all tests, installing Redis, a C compiler and clients if they are missing
 	./test/prerequisites
 	CGO_ENABLED=1 go test -race -shuffle=on -count=1 ./...
 
