@@ -162,6 +162,10 @@ func (b *Backend) open(ctx context.Context, id Identity, shared bool, lost func(
 		conn: conn, repairs: repairs, welcome: welcome, shared: shared, lost: lost,
 		instead: func(limiter []byte) []byte { return b.fallback.answer(id.DB, limiter) },
 	}
+	own := b.Default()
+	if id.User != own.User || id.Password != own.Password {
+		l.welcome.batches = false // who knows on which keys
+	}
 	l.writeLater = l.writeNow
 	if shared {
 		l.lent = newLent(b.config.Loops.Next(), conn)

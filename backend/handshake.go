@@ -70,6 +70,7 @@ func (c *callConn) fill() error {
 type welcome struct {
 	needsAuth bool  // it lets the connection do nothing before AUTH
 	clientID  int64 // its number for the connection, 0 if it would not say
+	batches   bool  // it has taken the scripts, also those of many runs in one
 }
 
 // handshake greets the upstream: as who the proxy is first, so that a client
@@ -85,11 +86,15 @@ func handshake(ctx context.Context, conn net.Conn, proxy, client Identity) (welc
 	w, err := greet(c, append(introduction(first), preparation(client.DB)...))
 	if first != client && (err == nil || isReplyError(err)) {
 		steps := introduction(client)
-		if w.needsAuth || err != nil {
+		prepare := w.needsAuth || err != nil
+		if prepare {
 			steps = append(steps, preparation(client.DB)...)
 		}
 		var again welcome
 		again, err = greet(c, steps)
+		if prepare {
+			w.batches = again.batches
+		}
 		w.needsAuth = again.needsAuth
 		w.clientID = max(w.clientID, again.clientID)
 	}
@@ -157,6 +162,7 @@ func greet(c *callConn, steps []step) (w welcome, err error) {
 		written <- err
 	}()
 	var refused error
+	w.batches = true
 	for _, s := range steps {
 		reply, err := c.reply()
 		if err != nil {
@@ -168,6 +174,9 @@ func greet(c *callConn, steps []step) (w welcome, err error) {
 		w.needsAuth = w.needsAuth || noAuth
 		if s.required && reply[0] == '-' && !noAuth && refused == nil {
 			refused = &ReplyError{Line: reply}
+		}
+		if s.args[0] == "SCRIPT" {
+			w.batches = w.batches && reply[0] == '$'
 		}
 		if s.args[0] == "CLIENT" && reply[0] == ':' {
 			w.clientID, _ = strconv.ParseInt(string(bytes.TrimSpace(reply[1:])), 10, 64)

@@ -10,8 +10,9 @@ import (
 	"cellproxy/backend/poll"
 )
 
-// maxNow is how much a loop writes upstream itself.
-const maxNow = 64 << 10
+// maxNow is as much as a loop does not write upstream itself, so that it has
+// nothing to do with large requests.
+const maxNow = largeRequest
 
 // errWouldWait says that what comes next can't be delivered by a loop.
 var errWouldWait = errors.New("delivering would wait")
@@ -190,12 +191,12 @@ func (l *link) writeNow() {
 	if l.err != nil || l.writing || len(l.unsent) > 0 || l.send.size == 0 {
 		return
 	}
-	if l.lent == nil || l.send.size > maxNow {
+	if l.lent == nil || l.send.size >= maxNow {
 		l.writable.Signal()
 		return
 	}
 	l.writing = true
-	small, _ := l.send.take() // nothing large: that is no less than maxNow
+	small, _ := l.send.take() // nothing large
 	l.mu.Unlock()
 	l.lent.out, l.lent.sent = small, 0
 	err := l.lent.raw.Write(l.lent.write) // its own error will come again

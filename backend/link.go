@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 
 	"cellproxy/backend/poll"
+	"cellproxy/commands"
 )
 
 // readBuffer is how much of the upstream's replies one read takes.
@@ -26,6 +27,9 @@ type Request struct {
 	// Bytes is the command as a RESP array. A submitted request may not be
 	// changed when it has 64 KiB or more.
 	Bytes []byte
+	// Run are the parts of Bytes if that runs a script and may be put together with
+	// others that do.
+	Run commands.Run
 	// Limiter is the command as the client sent it if it is a limiter command
 	// that Bytes runs by EVALSHA. Should the upstream have lost the script, it
 	// is run as EVAL (NOSCRIPT says that it was not run); should the upstream
@@ -66,6 +70,7 @@ type owed struct {
 	discard bool
 	blocks  bool
 	instead []byte
+	batched bool   // the upstream answers with others in one reply, perhaps
 	limiter []byte // as in Request
 }
 
@@ -105,6 +110,8 @@ type link struct {
 	frame    framer
 	current  []owed
 	next     int    // in current
+	batch    int    // of how many replies the one at hand consists, if it is a batch's
+	left     int    // of these, to come
 	push     bool   // the reply at hand is out of band
 	passed   framer // of what is passed on
 	unframed bool   // that is not RESP
@@ -140,10 +147,16 @@ func (l *link) submit(sink Sink, requests []Request, loop *poll.Loop) error {
 	}
 	idle := l.send.size == 0
 	for i := range requests {
+		r := &requests[i]
+		batched := r.Run.Script != nil && l.welcome.batches && len(r.Bytes) < largeRequest
 		if l.raw == nil {
-			l.owe(sink, &requests[i])
+			l.owe(sink, r, batched)
 		}
-		l.send.add(requests[i].Bytes)
+		if batched {
+			l.send.addRun(r.Run)
+		} else {
+			l.send.add(r.Bytes)
+		}
 	}
 	switch {
 	case !l.shared:
@@ -205,7 +218,7 @@ func (l *link) writeLarge(b []byte) error {
 }
 
 // owe notes the reply to r, reusing the buffers of replies long delivered.
-func (l *link) owe(sink Sink, r *Request) {
+func (l *link) owe(sink Sink, r *Request, batched bool) {
 	n := len(l.arriving)
 	if n < cap(l.arriving) {
 		l.arriving = l.arriving[:n+1]
@@ -215,7 +228,7 @@ func (l *link) owe(sink Sink, r *Request) {
 	o := &l.arriving[n]
 	o.sink, o.discard, o.instead = sink, r.Discard, r.Instead
 	o.limiter = append(o.limiter[:0], r.Limiter...)
-	o.blocks = r.Blocks
+	o.blocks, o.batched = r.Blocks, batched
 	if r.Blocks {
 		l.waiting.Add(1)
 	}
@@ -365,7 +378,16 @@ func (l *link) deliver(b []byte) (used int, err error) {
 				return used + l.pass(sink, rest), nil
 			}
 			// On a shared connection nobody asked for what is pushed.
-			l.push = rest[0] == '>'
+			if l.push = rest[0] == '>'; !l.push {
+				n, enough, err := l.enterBatch(rest)
+				if err != nil || !enough {
+					return used, err
+				}
+				if n > 0 {
+					used += n
+					continue
+				}
+			}
 		}
 		n, whole, err := l.frame.next(rest)
 		if err != nil {
@@ -377,6 +399,9 @@ func (l *link) deliver(b []byte) (used int, err error) {
 		if !l.push {
 			if err := l.deliverPart(rest[:n], whole); err != nil {
 				return used, err
+			}
+			if whole && l.left > 0 {
+				l.left--
 			}
 		}
 		used += n
@@ -448,10 +473,11 @@ func (l *link) deliverPart(part []byte, last bool) error {
 			part = o.instead
 		}
 	case len(o.limiter) > 0 && part[0] == '-':
-		if l.isLent() && bytes.HasPrefix(part, noScript) {
+		notRun := bytes.HasPrefix(part, noScript) || l.batch > 1 && bytes.HasPrefix(part, noPermission)
+		if notRun && l.isLent() {
 			return errWouldWait
 		}
-		part = l.rescue(o.limiter, part)
+		part = l.rescue(o.limiter, part, notRun)
 	}
 	if !last {
 		if len(part) > 0 {
@@ -480,10 +506,10 @@ func (l *link) settled(o *owed) {
 
 // rescue returns the reply to a limiter command that was answered with an
 // error.
-func (l *link) rescue(limiter, reply []byte) []byte {
+func (l *link) rescue(limiter, reply []byte, notRun bool) []byte {
 	var err error
-	if bytes.HasPrefix(reply, noScript) {
-		reply, err = l.repairs.run(limiter)
+	if notRun {
+		reply, err = l.repairs.run(limiter, l.batch > 1)
 	}
 	if (err != nil || isDisabled(reply)) && l.instead != nil {
 		if instead := l.instead(limiter); instead != nil {

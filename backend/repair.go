@@ -25,9 +25,9 @@ type repairer struct {
 	conn    *callConn
 }
 
-// run returns the reply to a limiter command whose EVALSHA was refused. With an
-// error comes the reply that says so.
-func (r *repairer) run(limiter []byte) (reply []byte, err error) {
+// run returns the reply to a limiter command whose EVALSHA was refused, alone or
+// in a batch. With an error comes the reply that says so.
+func (r *repairer) run(limiter []byte, batch bool) (reply []byte, err error) {
 	var call commands.Call
 	if err := commands.ParseRaw(limiter, &call); err != nil {
 		return UnavailableReply(err), err
@@ -41,7 +41,13 @@ func (r *repairer) run(limiter []byte) (reply []byte, err error) {
 		}
 		r.conn = newCallConn(conn)
 	}
-	reply, err = r.conn.call(call.AppendEval(nil), time.Now().Add(r.timeout))
+	deadline := time.Now().Add(r.timeout)
+	if batch {
+		_, err = r.conn.call(appendCommand(nil, "SCRIPT", "LOAD", call.Command().Script.Batch.Source), deadline)
+	}
+	if err == nil {
+		reply, err = r.conn.call(call.AppendEval(nil), deadline)
+	}
 	if err != nil {
 		r.close()
 		return LostReply(err), err

@@ -1,6 +1,10 @@
 package backend
 
-import "net"
+import (
+	"net"
+
+	"cellproxy/commands"
+)
 
 // largeRequest is the size from which a request is sent from where it lies
 // instead of being copied among its neighbours.
@@ -19,11 +23,72 @@ type sendQueue struct {
 	tail   []byte      // small requests copied one behind the other
 	spare  []byte      // the tail before, for reuse
 	size   int         // bytes queued
+
+	// The runs at the end of the queue that can still be joined, and how many
+	// there were in those that can't any more.
+	open  openBatch
+	sizes []int
+	told  int // of sizes
+}
+
+// The most that is put into one run of a script: the upstream serves nobody else
+// meanwhile.
+const (
+	maxRuns     = 16
+	maxRunBytes = 16 << 10
+)
+
+// openBatch are runs of one script that will leave as one.
+type openBatch struct {
+	commands.Run // of the first its script and count, of all the rest
+	runs         int
+}
+
+// addRun queues a run of a script. One that follows another of the same joins
+// it: the upstream needs a third less time for many in one.
+func (q *sendQueue) addRun(run commands.Run) {
+	o := &q.open
+	if o.runs == maxRuns || o.runs > 0 && (o.Script != run.Script || o.Count != run.Count) ||
+		len(o.Key)+len(o.Arguments) > maxRunBytes {
+		q.closeBatch()
+	}
+	if o.runs == 0 {
+		o.Script, o.Count = run.Script, run.Count
+	}
+	o.Key = append(o.Key, run.Key...)
+	o.Arguments = append(o.Arguments, run.Arguments...)
+	o.runs++
+	q.size += len(run.Key) + len(run.Arguments)
+}
+
+// closeBatch lets no more runs join.
+func (q *sendQueue) closeBatch() {
+	o := &q.open
+	if o.runs == 0 {
+		return
+	}
+	before := len(q.tail)
+	q.tail = o.Script.AppendRuns(q.tail, o.runs, o.Count)
+	q.size += len(q.tail) - before
+	q.tail = append(append(q.tail, o.Key...), o.Arguments...)
+	q.sizes = append(q.sizes, o.runs)
+	o.runs, o.Key, o.Arguments = 0, o.Key[:0], o.Arguments[:0]
+}
+
+// batchSize returns how many runs were put into the oldest batch it has not told
+// of.
+func (q *sendQueue) batchSize() int {
+	size := q.sizes[q.told]
+	if q.told++; q.told == len(q.sizes) {
+		q.sizes, q.told = q.sizes[:0], 0
+	}
+	return size
 }
 
 // add queues b behind what is there. A large b is kept, not copied: it must
 // not change afterwards.
 func (q *sendQueue) add(b []byte) {
+	q.closeBatch()
 	q.size += len(b)
 	if len(b) < largeRequest {
 		q.tail = append(q.tail, b...)
@@ -39,6 +104,7 @@ func (q *sendQueue) add(b []byte) {
 // take empties the queue. What it returns is valid until the second take from
 // then.
 func (q *sendQueue) take() (small []byte, large net.Buffers) {
+	q.closeBatch()
 	small, large = q.tail, q.chunks
 	q.tail, q.chunks, q.size = q.spare[:0], nil, 0
 	q.spare = nil

@@ -46,25 +46,45 @@ func (c *Command) Parse(args [][]byte, call *Call) error {
 
 // AppendEvalSHA appends the command as `EVALSHA sha 1 key argv...` in RESP.
 func (c *Call) AppendEvalSHA(dst []byte) []byte {
-	return c.append(dst, c.command.Script.evalSHA)
+	return c.appendArguments(c.appendKey(c.command.Script.AppendRuns(dst, 1, len(c.argv))))
 }
 
 // AppendEval appends the command as `EVAL source 1 key argv...` in RESP. It
 // needs no script loaded before.
 func (c *Call) AppendEval(dst []byte) []byte {
-	return c.append(dst, c.command.Script.eval)
+	script := c.command.Script
+	return c.appendArguments(c.appendKey(script.appendHead(dst, script.eval, 1, len(c.argv))))
 }
 
-func (c *Call) append(dst, run []byte) []byte {
-	const words = 4 // EVAL, the script, the number of keys, the key
-	dst = append(dst, '*')
-	dst = strconv.AppendInt(dst, int64(words+len(c.argv)), 10)
-	dst = append(dst, run...)
+// Run is a run of a script, that can be put together with others.
+type Run struct {
+	Script *Script
+	// Key and Arguments are the key and the arguments in RESP, and Count is the
+	// number of the arguments.
+	Key, Arguments []byte
+	Count          int
+}
+
+// AppendRun is AppendEvalSHA that also returns the parts. They lie in what it
+// returns.
+func (c *Call) AppendRun(dst []byte) ([]byte, Run) {
+	dst = c.command.Script.AppendRuns(dst, 1, len(c.argv))
+	key := len(dst)
+	dst = c.appendKey(dst)
+	arguments := len(dst)
+	dst = c.appendArguments(dst)
+	return dst, Run{c.command.Script, dst[key:arguments], dst[arguments:], len(c.argv)}
+}
+
+func (c *Call) appendKey(dst []byte) []byte {
 	dst = append(dst, '$')
 	dst = strconv.AppendInt(dst, int64(len(c.key)), 10)
 	dst = append(dst, '\r', '\n')
 	dst = append(dst, c.key...)
-	dst = append(dst, '\r', '\n')
+	return append(dst, '\r', '\n')
+}
+
+func (c *Call) appendArguments(dst []byte) []byte {
 	for _, n := range c.argv {
 		dst = appendInteger(dst, n)
 	}

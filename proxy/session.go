@@ -156,8 +156,9 @@ func (s *session) limit(limiter *commands.Command, cmd redcon.Command) {
 		s.add(backend.Request{Bytes: s.scratch[start:]})
 		return
 	}
-	s.scratch = s.call.AppendEvalSHA(s.scratch)
-	s.add(backend.Request{Bytes: s.scratch[start:], Limiter: cmd.Raw})
+	var run commands.Run
+	s.scratch, run = s.call.AppendRun(s.scratch)
+	s.add(backend.Request{Bytes: s.scratch[start:], Run: run, Limiter: cmd.Raw})
 }
 
 // submit sends the queued requests upstream. An error says that the client is
@@ -207,10 +208,10 @@ func (s *session) refuseAll(requests []backend.Request, refusal []byte) {
 func (s *session) reuse() {
 	clear(s.requests)
 	s.requests = s.requests[:0]
-	s.scratch = s.scratch[:0]
-	if cap(s.scratch) > 2*batchBytes {
-		s.scratch = nil
+	if len(s.scratch) >= batchBytes || cap(s.scratch) > 2*batchBytes {
+		s.scratch = nil // a large request in it may be on its way
 	}
+	s.scratch = s.scratch[:0]
 }
 
 // refusal is the reply to a command that could not be sent.
