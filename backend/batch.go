@@ -23,8 +23,14 @@ func (l *link) enterBatch(b []byte) (n int, enough bool, err error) {
 			return 0, true, nil
 		}
 		l.mu.Lock()
-		l.batch = l.send.batchSize()
+		next := l.send.nextBatch()
 		l.mu.Unlock()
+		l.batch, l.loading = next.runs, next.loads
+	}
+	if l.loading {
+		n := ReplyLength(b)
+		l.loading = n == 0
+		return n, n > 0, nil
 	}
 	if l.batch == 1 {
 		l.batch = 0

@@ -112,6 +112,7 @@ type link struct {
 	next     int    // in current
 	batch    int    // of how many replies the one at hand consists, if it is a batch's
 	left     int    // of these, to come
+	loading  bool   // the reply at hand is that to the SCRIPT LOAD before a batch
 	push     bool   // the reply at hand is out of band
 	passed   framer // of what is passed on
 	unframed bool   // that is not RESP

@@ -24,11 +24,12 @@ type sendQueue struct {
 	spare  []byte      // the tail before, for reuse
 	size   int         // bytes queued
 
-	// The runs at the end of the queue that can still be joined, and how many
-	// there were in those that can't any more.
-	open  openBatch
-	sizes []int
-	told  int // of sizes
+	// The runs at the end of the queue that can still be joined, those that can't
+	// any more, and the scripts that were sent for them.
+	open   openBatch
+	closed []closedBatch
+	told   int // of closed
+	loaded map[*commands.Script]bool
 }
 
 // The most that is put into one run of a script: the upstream serves nobody else
@@ -42,6 +43,12 @@ const (
 type openBatch struct {
 	commands.Run // of the first its script and count, of all the rest
 	runs         int
+}
+
+// closedBatch are runs that leave as one.
+type closedBatch struct {
+	runs  int
+	loads bool // a SCRIPT LOAD goes before them
 }
 
 // addRun queues a run of a script. One that follows another of the same joins
@@ -68,21 +75,28 @@ func (q *sendQueue) closeBatch() {
 		return
 	}
 	before := len(q.tail)
+	loads := o.runs > 1 && !q.loaded[o.Script]
+	if loads {
+		if q.loaded == nil {
+			q.loaded = make(map[*commands.Script]bool)
+		}
+		q.loaded[o.Script] = true
+		q.tail = appendCommand(q.tail, "SCRIPT", "LOAD", o.Script.Batch.Source)
+	}
 	q.tail = o.Script.AppendRuns(q.tail, o.runs, o.Count)
 	q.size += len(q.tail) - before
 	q.tail = append(append(q.tail, o.Key...), o.Arguments...)
-	q.sizes = append(q.sizes, o.runs)
+	q.closed = append(q.closed, closedBatch{o.runs, loads})
 	o.runs, o.Key, o.Arguments = 0, o.Key[:0], o.Arguments[:0]
 }
 
-// batchSize returns how many runs were put into the oldest batch it has not told
-// of.
-func (q *sendQueue) batchSize() int {
-	size := q.sizes[q.told]
-	if q.told++; q.told == len(q.sizes) {
-		q.sizes, q.told = q.sizes[:0], 0
+// nextBatch returns the oldest closed batch that it has not told of.
+func (q *sendQueue) nextBatch() closedBatch {
+	b := q.closed[q.told]
+	if q.told++; q.told == len(q.closed) {
+		q.closed, q.told = q.closed[:0], 0
 	}
-	return size
+	return b
 }
 
 // add queues b behind what is there. A large b is kept, not copied: it must

@@ -37,6 +37,7 @@ func TestBatchesAreManyRuns(t *testing.T) {
 			r := rand.New(rand.NewPCG(seed, 0))
 			together, alone := start(t), start(t)
 			for _, command := range All() {
+				together.Do("SCRIPT", "LOAD", command.Script.Batch.Source)
 				for range 200 {
 					calls := make([]*Call, 2+r.IntN(15))
 					for i := range calls {

@@ -60,8 +60,8 @@ func (s *Script) appendHead(dst, head []byte, runs, arguments int) []byte {
 	return appendInteger(dst, int64(runs))
 }
 
-// Scripts returns every script of the commands once, and those of their batches
-// behind them. A connection on which
+// Scripts returns every script of the commands once, without those of their
+// batches. A connection on which
 // they are loaded answers limiter commands without a NOSCRIPT.
 func Scripts() []*Script {
 	var scripts []*Script
@@ -69,7 +69,7 @@ func Scripts() []*Script {
 	for _, command := range table {
 		if !seen[command.Script.SHA1] {
 			seen[command.Script.SHA1] = true
-			scripts = append(scripts, command.Script, command.Script.Batch)
+			scripts = append(scripts, command.Script)
 		}
 	}
 	return scripts
