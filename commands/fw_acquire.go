@@ -59,15 +59,12 @@ var fwAcquire = &Command{
 }
 
 func parseFWAcquire(args [][]byte, call *Call) error {
-	w, err := parseWindow(args[2:4])
+	options, err := parseLimit(args, call)
 	if err != nil {
 		return err
 	}
-	options, err := parseQuantity(args[4:], call)
-	if err != nil {
-		return err
-	}
-	call.window, call.start = w, -1
+	w := call.window
+	call.start = -1
 	if len(options) > 0 {
 		if call.start, err = parseAlign(options, w); err != nil {
 			return err

@@ -66,11 +66,7 @@ var swAcquire = &Command{
 }
 
 func parseSWAcquire(args [][]byte, call *Call) error {
-	w, err := parseWindow(args[2:4])
-	if err != nil {
-		return err
-	}
-	options, err := parseQuantity(args[4:], call)
+	options, err := parseLimit(args, call)
 	if err != nil {
 		return err
 	}
@@ -81,7 +77,8 @@ func parseSWAcquire(args [][]byte, call *Call) error {
 	if call.quantity < 0 {
 		return errNegative
 	}
-	call.window, call.slice, call.mostOlder = w, 0, 0
+	w := call.window
+	call.slice, call.mostOlder = 0, 0
 	if slices > 0 {
 		call.slice = divideUp(w.micros, slices)
 		call.mostOlder = (slices + 1) * int64(sliceBytes)

@@ -22,6 +22,18 @@ func parseWindow(words [][]byte) (w window, err error) {
 	return w, nil
 }
 
+// parseLimit reads what the commands of one window begin with:
+//
+//	command key limit window_ms [quantity]
+//
+// It fills the call's window and quantity and returns the options behind them.
+func parseLimit(args [][]byte, call *Call) (options [][]byte, err error) {
+	if call.window, err = parseWindow(args[2:4]); err != nil {
+		return nil, err
+	}
+	return parseQuantity(args[4:], call)
+}
+
 // remaining is what the limit leaves when some is used. That may be more than
 // the limit, if it was a larger one before.
 func (w window) remaining(used int64) int64 { return max(w.limit-used, 0) }
