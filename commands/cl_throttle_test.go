@@ -383,7 +383,7 @@ func example(command *Command, key string) []string {
 }
 
 func TestCLThrottleScriptAgreesWithModel(t *testing.T) {
-	for name, count := range map[string]int{"redis": 100_000, "miniredis": 20_000} {
+	for name, count := range map[string]int{"redis": 100_000, "miniredis": 5_000} {
 		t.Run(name, func(t *testing.T) {
 			agree(t, stores[name](t), randomSteps(t, count, "CL.THROTTLE", randomCLThrottle))
 		})
