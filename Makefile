@@ -3,9 +3,10 @@
 STATICCHECK = honnef.co/go/tools/cmd/staticcheck@v0.8.2
 FUZZTIME ?= 30s
 CHAOS ?= 10m
+ROUNDS ?= 3
 
 help: ## list what can be made
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-6s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 build: ## build bin/cellproxy
 	go build -o bin/cellproxy ./cmd/cellproxy
@@ -29,9 +30,18 @@ chaos: ## maltreat the upstream for CHAOS (default 10m) under the load of 200 cl
 	./test/prerequisites
 	CGO_ENABLED=1 go test -race -count=1 -timeout 0 -v -run '^TestChaos$$' ./test -args -chaos $(CHAOS)
 
-bench: ## run the benchmarks
+bench: bench-proxy bench-cost bench-go ## run all benchmarks
+
+bench-proxy: ## cellproxy beside Redis, CELL=addr of a redis-cell, PEERS="name=addr ..." of other proxies; ROUNDS=3; ARGS="-help" for more
 	./test/prerequisites
-	go test -run '^$$' -bench . -benchmem ./...
+	go run ./test/bench -rounds $(ROUNDS) -cell "$(CELL)" -peers "$(PEERS)" $(ARGS)
+
+bench-cost: ## what each limiter costs Redis
+	./test/prerequisites
+	go test -run '^$$' -bench Cost ./commands
+
+bench-go: ## the hot functions, with their allocations
+	go test -run '^$$' -bench . -skip Cost -benchmem ./...
 
 lint: ## check formatting, go vet, staticcheck
 	@unformatted=$$(gofmt -l .); [ -z "$$unformatted" ] || { echo "gofmt -w $$unformatted"; exit 1; }
@@ -40,5 +50,5 @@ lint: ## check formatting, go vet, staticcheck
 
 ci: lint test ## what has to pass before a change goes in
 
-.PHONY: help build run test fuzz chaos bench lint ci
+.PHONY: help build run test fuzz chaos bench bench-proxy bench-cost bench-go lint ci
 .DEFAULT_GOAL := help
