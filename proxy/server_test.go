@@ -20,7 +20,7 @@ import (
 )
 
 // startServer serves from a Redis until the test ends.
-func startServer(t *testing.T, prepare func(*Server)) *Server {
+func startServer(t testing.TB, prepare func(*Server)) *Server {
 	t.Helper()
 	quiet := slog.New(slog.DiscardHandler)
 	loops, err := poll.Start()
@@ -56,12 +56,12 @@ func startServer(t *testing.T, prepare func(*Server)) *Server {
 
 // testClient is a connection to a server under test.
 type testClient struct {
-	t *testing.T
+	t testing.TB
 	net.Conn
 	r *bufio.Reader
 }
 
-func dialServer(t *testing.T, s *Server) *testClient {
+func dialServer(t testing.TB, s *Server) *testClient {
 	t.Helper()
 	conn, err := net.Dial("tcp", s.Addr().String())
 	if err != nil {
