@@ -25,12 +25,13 @@ type load struct {
 
 var loads = []load{
 	{
-		name: "CL.THROTTLE", about: "A limiter call that is nearly always admitted: `CL.THROTTLE key 15 30 60` on a million keys.",
-		words: strings.Fields("CL.THROTTLE bench:throttle:" + random + " 15 30 60"), keys: 1_000_000,
+		name: "CL.THROTTLE", about: "A limiter call that is admitted: `CL.THROTTLE key 1000000 1 100` on 100,000 keys that are there.",
+		words: strings.Fields("CL.THROTTLE bench:throttle:" + random + " 1000000 1 100"), keys: 100_000,
+		prepare: func(_ int, words []string) []string { return words },
 	},
 	{
-		name: "LIMITED", about: "A limiter call that is refused nine times in ten: `CL.THROTTLE key 1000000 1 100` on 10,000 keys, " +
-			"of which 9,000 have nothing left and get one unit back every 100 s.",
+		name: "LIMITED", about: "A limiter call that is refused nine times in ten: the same on 10,000 keys, of which 9,000 have nothing " +
+			"left and get one unit back every 100 s.",
 		words: strings.Fields("CL.THROTTLE bench:limited:" + random + " 1000000 1 100"), keys: 10_000,
 		prepare: func(i int, words []string) []string {
 			if i%10 == 0 {
@@ -67,6 +68,9 @@ func parseLoads(list string) ([]load, error) {
 		if !found {
 			return nil, fmt.Errorf("there is no load %q", name)
 		}
+	}
+	if len(chosen) == 0 {
+		return nil, errNone
 	}
 	return chosen, nil
 }

@@ -10,6 +10,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"io"
@@ -89,6 +90,8 @@ func parsePlan(args []string, usage io.Writer) (plan, error) {
 	return p, err
 }
 
+var errNone = errors.New("there must be one at least")
+
 // parseWords splits a list at commas and spaces.
 func parseWords(list string) []string {
 	return strings.FieldsFunc(list, func(r rune) bool { return r == ',' || r == ' ' })
@@ -102,6 +105,9 @@ func parseNumbers(list string) ([]int, error) {
 			return nil, fmt.Errorf("%q is no number above 0", word)
 		}
 		numbers = append(numbers, n)
+	}
+	if len(numbers) == 0 {
+		return nil, errNone
 	}
 	return numbers, nil
 }

@@ -15,7 +15,7 @@ const fewConnections = 256
 
 // manyConnections measures what many connections cost: the memory of the proxy,
 // or of Redis if there is none, while they are idle, and the throughput while
-// they are busy.
+// they are busy with the first of the loads.
 func (b *bench) manyConnections(ctx context.Context) error {
 	fmt.Fprintf(b.out, "Resident memory with %s connections that have sent a `GET` and are idle:\n\n", thousands(float64(b.connections)))
 	fmt.Fprint(b.out, tableRow("through", "before", "with them", "per connection"), tableRow("---", "--:", "--:", "--:"))
@@ -27,13 +27,14 @@ func (b *bench) manyConnections(ctx context.Context) error {
 		fmt.Fprint(b.out, tableRow(c.name, megabytes(before), megabytes(with),
 			number((with-before)/float64(b.connections)/1e3, 1)+" kB"))
 	}
-	fmt.Fprintf(b.out, "\n%s, P = 1, busy:\n\n%s", loads[0].name, heading(b.reference))
-	return b.with(ctx, loads[0], func(taking []candidate) error {
-		few, err := b.measure(ctx, taking, loads[0], fewConnections, 1)
+	load := b.loads[0]
+	fmt.Fprintf(b.out, "\n%s, P = 1, busy:\n\n%s", load.name, heading(b.reference))
+	return b.with(ctx, load, func(taking []candidate) error {
+		few, err := b.measure(ctx, taking, load, fewConnections, 1)
 		if err != nil {
 			return err
 		}
-		many, err := b.measure(ctx, taking, loads[0], b.connections, 1)
+		many, err := b.measure(ctx, taking, load, b.connections, 1)
 		if err != nil {
 			return err
 		}

@@ -37,7 +37,7 @@ func TestParsePlan(t *testing.T) {
 
 func TestParsePlanRefuses(t *testing.T) {
 	for _, args := range []string{
-		"-loads PING", "-clients 0", "-clients x", "-rounds 0", "-duration 0s", "-connections -1", "word",
+		"-loads PING", "-loads=", "-clients 0", "-clients=,", "-pipelines=", "-clients x", "-rounds 0", "-duration 0s", "-connections -1", "word",
 		"-peers 127.0.0.1:2", "-peers =127.0.0.1:2", "-peers one=", "-peers one=127.0.0.1", "-peers one=127.0.0.1:1/x",
 	} {
 		var said strings.Builder
@@ -71,7 +71,7 @@ func TestWords(t *testing.T) {
 		l     load
 		begin string
 	}{
-		{candidate{limiters: true}, throttle, "CL.THROTTLE bench:throttle:__rand_int__ 15 30 60"},
+		{candidate{limiters: true}, throttle, "CL.THROTTLE bench:throttle:__rand_int__ 1000000 1 100"},
 		{candidate{}, throttle, "EVALSHA " + sha + " 1 bench:throttle:__rand_int__ "},
 		{candidate{}, get, "GET bench:string:__rand_int__"},
 		{candidate{limiters: true}, get, "GET bench:string:__rand_int__"},
