@@ -110,8 +110,11 @@ func (g *guard) take(p []byte) (n int, err error) {
 }
 
 // isEmpty reports whether all that the client has sent, as far as is known, is
-// in the commands that were taken.
-func (g *guard) isEmpty() bool { return g.r == g.w && !g.full }
+// in the commands that were resolved. redcon may still have tokens for others
+// that were taken.
+func (g *guard) isEmpty() bool {
+	return g.r == g.w && !g.full && (g.input == nil || g.claimed == len(g.ready))
+}
 
 // resolve returns the command that redcon's token stands for. It is to be
 // called once for each, in order. The command is valid until the next Read

@@ -188,3 +188,25 @@ func TestLimiterInATransaction(t *testing.T) {
 		t.Errorf("EXISTS in database 5 = %q", got)
 	}
 }
+
+// TestPipelinesWhileCalmingDown has a client do something out of the ordinary
+// again and again, and between that send pipelines of all lengths. That it is
+// served another way by then must not lose a command.
+func TestPipelinesWhileCalmingDown(t *testing.T) {
+	conn := proxytest.Start(t, redistest.Start(t, redistest.Options{}).URL()).Dial(t)
+	for n := 1; n < 300; n++ {
+		if n%30 == 0 {
+			conn.Do("SELECT", "0")
+		}
+		pings := make([][]string, n)
+		for i := range pings {
+			pings[i] = []string{"PING"}
+		}
+		conn.Send(pings...)
+		for i, got := range conn.Replies(n) {
+			if got != "+PONG\r\n" {
+				t.Fatalf("reply %d of %d: %q", i, n, got)
+			}
+		}
+	}
+}
