@@ -18,7 +18,7 @@ var errReply = errors.New("upstream does not speak RESP")
 type framer struct {
 	values int  // values still to come before the reply is whole
 	bulk   int  // bytes of a bulk's payload and terminator still to come
-	inside bool // a reply has begun and is not whole yet
+	inside bool // a part of a reply has been consumed, but not all
 }
 
 // next consumes the bytes of b that belong to the current reply and reports
@@ -26,7 +26,8 @@ type framer struct {
 // only as whole lines: when it returns fewer bytes than b has and the reply is
 // not whole, the rest is the beginning of a line.
 func (f *framer) next(b []byte) (n int, whole bool, err error) {
-	if !f.inside {
+	begun := f.inside
+	if !begun {
 		*f = framer{values: 1, inside: true}
 	}
 	for n < len(b) {
@@ -41,6 +42,7 @@ func (f *framer) next(b []byte) (n int, whole bool, err error) {
 		} else {
 			eol := bytes.IndexByte(b[n:], '\n')
 			if eol < 0 {
+				f.inside = begun || n > 0
 				return n, false, nil
 			}
 			if err := f.header(b[n : n+eol+1]); err != nil {

@@ -82,6 +82,21 @@ func TestFramerFindsEveryReply(t *testing.T) {
 	}
 }
 
+// TestFramerHoldsNothingOfHalfALine: of a reply whose first line is not whole,
+// nothing has been passed on, so another can still take its place.
+func TestFramerHoldsNothingOfHalfALine(t *testing.T) {
+	for half, want := range map[string]bool{"+O": false, "$5\r": false, "$5\r\n": true, "*2\r\n:1": true} {
+		var f framer
+		n, _, err := f.next([]byte(half))
+		if f.inside != want || (n > 0) != want || err != nil {
+			t.Errorf("%q: inside is %v after %d bytes, %v, want %v", half, f.inside, n, err, want)
+		}
+		if _, whole, _ := f.next([]byte("+OK\r\n")); !want && !whole {
+			t.Errorf("%q: the next reply is not found", half)
+		}
+	}
+}
+
 func TestFramerRefusesWhatIsNotRESP(t *testing.T) {
 	for _, bad := range []string{"HTTP/1.1 400\r\n", "$x\r\n", "$5\n", "*-2\r\n", "$99999999999999999999\r\n", "\r\n", "$\r\n"} {
 		var f framer
