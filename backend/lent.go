@@ -127,7 +127,7 @@ func (l *link) Ready(hangup bool) {
 		return
 	}
 	t.reading = false
-	t.loop.Remove(t.fd)
+	t.loop.Remove(t.fd, l) // unless it has failed already
 	if err == errWouldWait {
 		t.back <- struct{}{}
 	} else {

@@ -96,6 +96,7 @@ type link struct {
 	raw      Sink          // set: everything that is read goes there
 	err      error         // why the link is closed
 	gone     chan struct{} // closed with err set
+	answered chan struct{} // closed when all that was owed then has been answered
 
 	inFlight atomic.Int64  // replies owed
 	waiting  atomic.Int64  // of these, to commands that block
@@ -126,7 +127,7 @@ type link struct {
 // answered.
 func (l *link) start() {
 	l.writable.L, l.room.L = &l.mu, &l.mu
-	l.gone = make(chan struct{})
+	l.gone, l.answered = make(chan struct{}), make(chan struct{})
 	l.buf = make([]byte, readBuffer)
 	if l.shared {
 		l.goroutines.Go(l.writeLoop)
@@ -170,11 +171,11 @@ func (l *link) submit(sink Sink, requests []Request, loop *poll.Loop) error {
 	return nil
 }
 
-// full reports whether submit would wait.
-func (l *link) full() bool {
+// ready reports whether submit would neither wait nor fail.
+func (l *link) ready() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.send.size > maxQueued && l.err == nil
+	return l.send.size <= maxQueued && l.err == nil
 }
 
 // writeQueued writes what was just submitted to a link of one session: nobody
@@ -265,7 +266,7 @@ func (l *link) failLocked(err error) {
 	l.err = err
 	close(l.gone)
 	if l.lent != nil {
-		l.lent.loop.Remove(l.lent.fd)
+		l.lent.loop.Remove(l.lent.fd, l)
 	}
 	l.conn.Close()
 	l.writable.Signal()
@@ -280,8 +281,8 @@ func (l *link) failed() bool {
 }
 
 func (l *link) writeLoop() {
-	for {
-		small, large, ok := l.takeQueued()
+	for wrote := false; ; wrote = true {
+		small, large, ok := l.takeQueued(wrote)
 		if !ok {
 			return
 		}
@@ -294,9 +295,14 @@ func (l *link) writeLoop() {
 
 // takeQueued waits for something to write. It lets the sessions that are ready
 // to run go first, so that what they have to say leaves in the same write.
-func (l *link) takeQueued() (small []byte, large net.Buffers, ok bool) {
+//
+// wrote says that what was taken before has been written. Otherwise it may be
+// the loop that is writing.
+func (l *link) takeQueued(wrote bool) (small []byte, large net.Buffers, ok bool) {
 	l.mu.Lock()
-	l.writing = false
+	if wrote {
+		l.writing = false
+	}
 	for (l.writing || len(l.unsent) == 0 && l.send.size == 0) && l.err == nil {
 		l.writable.Wait()
 	}
@@ -328,6 +334,7 @@ func (l *link) readLoop() {
 	l.mu.Unlock()
 	l.repairs.close()
 	l.answerOwed(err)
+	close(l.answered)
 	l.lost(l, err)
 }
 

@@ -39,6 +39,8 @@ func (s *Stream) Submit(sink Sink, requests []Request, loop *poll.Loop) error {
 		if l.submit(sink, requests, loop) == nil {
 			return nil
 		}
+		// What is owed comes before what the next connection will answer.
+		<-l.answered
 		s.link.CompareAndSwap(l, nil)
 	}
 }
@@ -46,7 +48,7 @@ func (s *Stream) Submit(sink Sink, requests []Request, loop *poll.Loop) error {
 // Ready reports whether Submit would not wait.
 func (s *Stream) Ready() bool {
 	if l := s.link.Load(); l != nil {
-		return !l.full()
+		return l.ready()
 	}
 	return s.backend.Down() != nil
 }

@@ -18,7 +18,7 @@ func (c *clientConn) join() {
 
 // part gives the client to redcon, with n commands that it has sent already.
 func (c *clientConn) part(n int) {
-	c.loop.Remove(c.socket.fd)
+	c.loop.Remove(c.socket.fd, c)
 	c.socket.looping = false
 	c.session.loop = nil
 	c.pending, c.calm = n, 0

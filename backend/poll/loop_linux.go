@@ -90,12 +90,13 @@ func (l *Loop) Add(fd int, h Handler) error {
 	return nil
 }
 
-// Remove has the loop forget the descriptor. It must not be closed before. The
-// handler may still be told once, unless Remove is called by a handler.
-func (l *Loop) Remove(fd int) {
+// Remove has the loop forget the descriptor, if h is what it tells. It must not
+// be closed before. The handler may still be told once, unless Remove is called
+// by a handler.
+func (l *Loop) Remove(fd int, h Handler) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.handlers[int32(fd)] != nil {
+	if l.handlers[int32(fd)] == h {
 		delete(l.handlers, int32(fd))
 		syscall.EpollCtl(l.fd, syscall.EPOLL_CTL_DEL, fd, nil)
 	}

@@ -14,7 +14,7 @@ func New() (*Loop, error) { return nil, errors.ErrUnsupported }
 func (*Loop) Add(int, Handler) error { return errors.ErrUnsupported }
 
 // Remove does nothing.
-func (*Loop) Remove(int) {}
+func (*Loop) Remove(int, Handler) {}
 
 // Later does nothing.
 func (*Loop) Later(func()) {}

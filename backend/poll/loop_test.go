@@ -42,7 +42,7 @@ func (p *pair) Ready(hangup bool) {
 		}
 		p.got <- string(b[:n])
 		if n == 0 {
-			p.loop.Remove(p.near)
+			p.loop.Remove(p.near, p)
 			return
 		}
 		if p.extra != nil {
@@ -174,7 +174,8 @@ func TestCloseReleases(t *testing.T) {
 			}
 			kept.far.WriteString("x")
 			kept.expect(t, "x") // the loop waits again
-			l.Remove(removed.near)
+			l.Remove(removed.near, removed)
+			l.Remove(kept.near, removed) // as if it had been kept's descriptor before
 			removed.far.WriteString("x")
 			l.Close()
 			if !<-kept.released || len(removed.released) > 0 || len(removed.got) > 0 {
