@@ -3,7 +3,6 @@ package test
 import (
 	"context"
 	"fmt"
-	"math/rand/v2"
 	"strings"
 	"sync"
 	"testing"
@@ -140,102 +139,4 @@ func TestUpstreamAwayAtStart(t *testing.T) {
 	await(t, "cellproxy to connect", func() bool {
 		return conn.Do("CL.THROTTLE", "k", "15", "30", "60") == integers(0, 16, 15, -1, 2)
 	})
-}
-
-// increments counts what became of the INCRs of one key.
-type increments struct {
-	key           string
-	sent, counted int
-	lastSeen      string
-}
-
-// TestNothingIsSentTwice kills or freezes the upstream again and again while
-// clients increment. The upstream writes every change to disk before it
-// replies, so that afterwards a counter tells how often INCR was run.
-func TestNothingIsSentTwice(t *testing.T) {
-	const rounds, clients = 30, 4
-	redis := redistest.Start(t, redistest.Options{Args: []string{"--appendonly", "yes", "--appendfsync", "no"}})
-	proxy := proxytest.Start(t, redis.URL(), "--upstream-timeout", "300ms")
-	rng := newRand(t)
-	var counters []*increments
-	var conns []*wire.Conn
-	for i := range clients {
-		counters = append(counters, &increments{key: fmt.Sprint("key", i)})
-		conns = append(conns, proxy.Dial(t))
-	}
-	for round := range rounds {
-		ctx, stop := context.WithCancel(t.Context())
-		var work sync.WaitGroup
-		for i, c := range counters {
-			work.Go(func() {
-				for ctx.Err() == nil {
-					if err := c.increment(conns[i], 1+i*30); err != nil {
-						t.Errorf("round %d: %v", round, err)
-						return
-					}
-				}
-			})
-		}
-		interrupt(t, redis, rng, round%3 == 2)
-		stop()
-		work.Wait()
-		direct := redis.Client(t)
-		for _, c := range counters {
-			got, err := direct.Get(t.Context(), c.key).Int()
-			if err != nil || got > c.sent || got < c.counted {
-				t.Fatalf("round %d, %s: the counter is %d (%v), sent %d, acknowledged %d", round, c.key, got, err, c.sent, c.counted)
-			}
-		}
-	}
-	for _, c := range counters {
-		t.Logf("%s: %d sent, %d acknowledged", c.key, c.sent, c.counted)
-		if c.counted == 0 || c.counted == c.sent {
-			t.Errorf("%s: %d of %d acknowledged tells nothing", c.key, c.counted, c.sent)
-		}
-	}
-}
-
-// interrupt lets clients work for a moment, then takes the upstream away and
-// brings it back.
-func interrupt(t *testing.T, redis *redistest.Server, rng *rand.Rand, freeze bool) {
-	t.Helper()
-	time.Sleep(time.Duration(5+rng.IntN(20)) * time.Millisecond) // at any moment of their work
-	if !freeze {
-		redis.Restart()
-		return
-	}
-	redis.Freeze()
-	time.Sleep(500 * time.Millisecond) // longer than --upstream-timeout
-	redis.Thaw()
-}
-
-// increment sends n INCRs in a pipeline and reads as many replies. Each must
-// be a number higher than the one before, or an error of the upstream's being
-// away.
-func (c *increments) increment(conn *wire.Conn, n int) error {
-	var commands [][]string
-	for range n {
-		commands = append(commands, []string{"INCR", c.key})
-	}
-	if _, err := conn.Write(wire.Encode(commands...)); err != nil {
-		return err
-	}
-	c.sent += n
-	for range n {
-		reply, err := conn.ReadReply()
-		if err != nil {
-			return err
-		}
-		switch {
-		case strings.HasPrefix(reply, ":"):
-			if len(reply) < len(c.lastSeen) || len(reply) == len(c.lastSeen) && reply <= c.lastSeen {
-				return fmt.Errorf("%s is %q after %q", c.key, reply, c.lastSeen)
-			}
-			c.lastSeen = reply
-			c.counted++
-		case !strings.HasPrefix(reply, "-ERR upstream ") && !strings.HasPrefix(reply, "-LOADING "):
-			return fmt.Errorf("INCR = %q", reply)
-		}
-	}
-	return nil
 }
