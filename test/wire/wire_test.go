@@ -37,3 +37,17 @@ func TestEncode(t *testing.T) {
 		t.Errorf("Encode = %q, want %q", got, want)
 	}
 }
+
+func TestSorted(t *testing.T) {
+	for _, x := range []struct{ reply, want string }{
+		{"+OK\r\n", "+OK\r\n"},
+		{"*0\r\n", "*0\r\n"},
+		{"$1\r\n*\r\n", "$1\r\n*\r\n"},
+		{"*2\r\n$1\r\nb\r\n$1\r\na\r\n", "*2\r\n$1\r\na\r\n$1\r\nb\r\n"},
+		{"*2\r\n~2\r\n:2\r\n:1\r\n%1\r\n+b\r\n+a\r\n", "*2\r\n%1\r\n+a\r\n+b\r\n~2\r\n:1\r\n:2\r\n"},
+	} {
+		if got := Sorted(x.reply); got != x.want {
+			t.Errorf("Sorted(%q) = %q, want %q", x.reply, got, x.want)
+		}
+	}
+}
