@@ -162,13 +162,20 @@ func greet(c *callConn, steps []step) (w welcome, err error) {
 		written <- err
 	}()
 	var refused error
+	var complaint []byte
 	w.batches = true
 	for _, s := range steps {
 		reply, err := c.reply()
 		if err != nil {
 			c.conn.Close()
 			<-written
+			if complaint != nil { // with which the upstream has closed the connection
+				err = fmt.Errorf("%w, after %q", err, bytes.TrimSpace(complaint))
+			}
 			return w, err
+		}
+		if reply[0] == '-' {
+			complaint = reply
 		}
 		noAuth := bytes.HasPrefix(reply, []byte("-NOAUTH Authentication"))
 		w.needsAuth = w.needsAuth || noAuth

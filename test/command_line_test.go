@@ -50,6 +50,9 @@ func TestWrongUsageIsOneLine(t *testing.T) {
 		{[]string{"serve", "extra"}, nil, 2, "extra"},
 		{[]string{"nosuch"}, nil, 2, "nosuch"},
 		{[]string{"version", "extra"}, nil, 2, "extra"},
+		{[]string{"doctor"}, nil, 2, "--upstream"},
+		{[]string{"doctor", "--upstream", "http://localhost"}, nil, 2, "upstream"},
+		{[]string{"doctor", "--upstream", "redis://localhost", "--samples", "0"}, nil, 2, "samples"},
 		{[]string{"serve"}, []string{"CELLPROXY_MAX_CLIENTS=many"}, 2, "CELLPROXY_MAX_CLIENTS"},
 		{[]string{"serve", "--listen", taken.Addr().String()}, nil, 1, "address already in use"},
 	} {
