@@ -23,7 +23,7 @@ func TestFrozenUpstream(t *testing.T) {
 	b := newTestBackend(t, "redis://:password@"+upstream.Addr().String(), timeout)
 	stream := b.Acquire(b.Default())
 	sink := newRecorder()
-	submit := func() error { return stream.Submit(sink, []Request{request("PING")}, nil) }
+	submit := func() error { return stream.Submit(sink, []Request{request("PING")}, nil, new(Place)) }
 	if err := submit(); err != nil {
 		t.Fatal(err)
 	}

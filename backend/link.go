@@ -35,6 +35,9 @@ type Request struct {
 	// is run as EVAL (NOSCRIPT says that it was not run); should the upstream
 	// not be able to answer, the policy does.
 	Limiter []byte
+	// Script says that the command runs a client's script. While one takes long
+	// the upstream answers others that it is busy, but on other connections only.
+	Script bool
 	// Blocks says that the command may wait for something, so that silence
 	// means nothing.
 	Blocks bool
@@ -68,6 +71,7 @@ type Sink interface {
 type owed struct {
 	sink    Sink
 	discard bool
+	script  bool
 	blocks  bool
 	instead []byte
 	batched bool   // the upstream answers with others in one reply, perhaps
@@ -100,6 +104,7 @@ type link struct {
 
 	inFlight atomic.Int64  // replies owed
 	waiting  atomic.Int64  // of these, to commands that block
+	scripts  atomic.Int64  // of these, to scripts of clients
 	progress atomic.Uint64 // reads done, for the watchdog
 
 	lent       *lent  // to a loop, or nil
@@ -230,7 +235,10 @@ func (l *link) owe(sink Sink, r *Request, batched bool) {
 	o := &l.arriving[n]
 	o.sink, o.discard, o.instead = sink, r.Discard, r.Instead
 	o.limiter = append(o.limiter[:0], r.Limiter...)
-	o.blocks, o.batched = r.Blocks, batched
+	o.script, o.blocks, o.batched = r.Script, r.Blocks, batched
+	if r.Script {
+		l.scripts.Add(1)
+	}
 	if r.Blocks {
 		l.waiting.Add(1)
 	}
@@ -504,6 +512,9 @@ func (l *link) settled(o *owed) {
 	o.sink, o.instead = nil, nil
 	if cap(o.limiter) > keptLimiter {
 		o.limiter = nil
+	}
+	if o.script {
+		l.scripts.Add(-1)
 	}
 	if o.blocks {
 		l.waiting.Add(-1)

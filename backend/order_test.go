@@ -60,11 +60,11 @@ func TestNextConnectionAnswersLater(t *testing.T) {
 	b := newTestBackend(t, "redis://"+upstream.Addr().String(), 0)
 	stream := b.Acquire(b.Default())
 	slow := &slowSink{recorder: newRecorder(), other: make(chan bool, 1), late: make(chan bool, 1)}
-	if err := stream.Submit(slow, []Request{request("DIE")}, nil); err != nil {
+	if err := stream.Submit(slow, []Request{request("DIE")}, nil, new(Place)); err != nil {
 		t.Fatal(err)
 	}
 	<-stream.link.Load().gone
-	if err := stream.Submit(promptSink{newRecorder(), slow.other}, []Request{request("PING")}, nil); err != nil {
+	if err := stream.Submit(promptSink{newRecorder(), slow.other}, []Request{request("PING")}, nil, new(Place)); err != nil {
 		t.Fatal(err)
 	}
 	if <-slow.late {

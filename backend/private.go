@@ -54,7 +54,7 @@ func (b *Backend) openPrivate(ctx context.Context, id Identity, sink Sink) (*Pri
 	}
 	p.link = l
 	b.addPrivate(p)
-	b.watch(l)
+	b.watch(l, nil)
 	return p, nil
 }
 

@@ -236,7 +236,7 @@ func TestStreamKeepsOrderAcrossSessions(t *testing.T) {
 				for j := range 10 {
 					requests = append(requests, request("ECHO", strconv.Itoa(session)+"-"+strconv.Itoa(i+j)))
 				}
-				if err := stream.Submit(sink, requests, nil); err != nil {
+				if err := stream.Submit(sink, requests, nil, new(Place)); err != nil {
 					t.Error(err)
 				}
 			}
@@ -260,7 +260,7 @@ func TestDiscardAndInstead(t *testing.T) {
 	quiet, instead := request("ECHO", large), request("ECHO", "c")
 	quiet.Discard = true
 	instead.Instead = []byte("-ERR mine\r\n")
-	if err := stream.Submit(sink, []Request{request("ECHO", "a"), quiet, instead, request("ECHO", large)}, nil); err != nil {
+	if err := stream.Submit(sink, []Request{request("ECHO", "a"), quiet, instead, request("ECHO", large)}, nil, new(Place)); err != nil {
 		t.Fatal(err)
 	}
 	got := sink.waitReplies(t, 4)
@@ -286,7 +286,7 @@ func TestLostConnectionAnswersEverythingOnce(t *testing.T) {
 	for i := range 20 {
 		requests = append(requests, request("INCRBY", strconv.Itoa(i)))
 	}
-	if err := stream.Submit(sink, requests, nil); err != nil {
+	if err := stream.Submit(sink, requests, nil, new(Place)); err != nil {
 		t.Fatal(err)
 	}
 	for i, reply := range sink.waitReplies(t, 20) {
@@ -297,7 +297,7 @@ func TestLostConnectionAnswersEverythingOnce(t *testing.T) {
 	if n := upstream.count("INCRBY"); n > 20 {
 		t.Errorf("upstream saw %d commands, want at most the 20 that were sent", n)
 	}
-	if err := stream.Submit(sink, []Request{request("INCRBY", "1")}, nil); err != nil {
+	if err := stream.Submit(sink, []Request{request("INCRBY", "1")}, nil, new(Place)); err != nil {
 		t.Fatalf("the stream did not come back: %v", err)
 	}
 	if got := sink.waitReplies(t, 21)[20]; got != ":1\r\n" {
@@ -311,7 +311,7 @@ func TestUnavailableUpstreamIsRefusedAtOnce(t *testing.T) {
 	upstream.Close()
 	stream := b.Acquire(b.Default())
 	for range 3 {
-		if err := stream.Submit(newRecorder(), []Request{request("PING")}, nil); err == nil {
+		if err := stream.Submit(newRecorder(), []Request{request("PING")}, nil, new(Place)); err == nil {
 			t.Fatal("submitting to a dead upstream succeeded")
 		}
 	}
@@ -322,7 +322,7 @@ func TestSilentUpstreamIsGivenUp(t *testing.T) {
 	b := newTestBackend(t, "redis://"+upstream.Addr().String(), 200*time.Millisecond)
 	stream := b.Acquire(b.Default())
 	sink := newRecorder()
-	if err := stream.Submit(sink, []Request{request("GET", "k")}, nil); err != nil {
+	if err := stream.Submit(sink, []Request{request("GET", "k")}, nil, new(Place)); err != nil {
 		t.Fatal(err)
 	}
 	if got := sink.waitReplies(t, 1)[0]; !strings.Contains(got, errTimeout.Error()) {
@@ -393,7 +393,7 @@ func TestEmbeddedStoreExpiresKeys(t *testing.T) {
 	b := newTestBackend(t, "", 0)
 	stream := b.Acquire(b.Default())
 	sink := newRecorder()
-	if err := stream.Submit(sink, []Request{request("SET", "k", "v", "PX", "30"), request("GET", "k")}, nil); err != nil {
+	if err := stream.Submit(sink, []Request{request("SET", "k", "v", "PX", "30"), request("GET", "k")}, nil, new(Place)); err != nil {
 		t.Fatal(err)
 	}
 	if got := sink.waitReplies(t, 2)[1]; got != "$1\r\nv\r\n" {
@@ -401,7 +401,7 @@ func TestEmbeddedStoreExpiresKeys(t *testing.T) {
 	}
 	deadline := time.Now().Add(10 * time.Second)
 	for n := 3; time.Now().Before(deadline); n++ {
-		stream.Submit(sink, []Request{request("EXISTS", "k")}, nil)
+		stream.Submit(sink, []Request{request("EXISTS", "k")}, nil, new(Place))
 		if sink.waitReplies(t, n)[n-1] == ":0\r\n" {
 			return
 		}

@@ -98,7 +98,7 @@ func BenchmarkOutput(b *testing.B) {
 			b.ReportAllocs()
 			b.ResetTimer()
 			for done := 0; done < b.N; done += gathered {
-				if _, err := o.expect(gathered, true, true); err != nil {
+				if _, _, err := o.expect(gathered, true, true); err != nil {
 					b.Fatal(err)
 				}
 				for range gathered {

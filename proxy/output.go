@@ -193,9 +193,9 @@ func (o *output) local(reply []byte) {
 }
 
 // expect announces n replies, once there is room for them or, unless wait is
-// set, at once. It returns the private connection, if the session has one, and
-// an error when the client is gone.
-func (o *output) expect(n int, transient, wait bool) (*backend.Private, error) {
+// set, at once. It returns the private connection, if the session has one,
+// whether replies were owed before, and an error when the client is gone.
+func (o *output) expect(n int, transient, wait bool) (private *backend.Private, owed bool, err error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	for wait && o.err == nil && o.owed > 0 && (o.owed+n > o.window() || len(o.buf) > unreadBytes) {
@@ -205,18 +205,20 @@ func (o *output) expect(n int, transient, wait bool) (*backend.Private, error) {
 		o.wait()
 	}
 	if o.err != nil {
-		return nil, o.err
+		return nil, false, o.err
 	}
+	owed = o.owed > 0
 	o.owed += n
 	o.transient = transient
-	return o.private, nil
+	return o.private, owed, nil
 }
 
-// hasRoom reports whether there is room for n replies, in a few or in one go.
-func (o *output) hasRoom(n int) bool {
+// hasRoom reports whether there is room for n replies, in a few or in one go,
+// and whether any are owed.
+func (o *output) hasRoom(n int) (room, owed bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	return o.err != nil || len(o.buf) <= unreadBytes && o.owed+n <= o.window()
+	return o.err != nil || len(o.buf) <= unreadBytes && o.owed+n <= o.window(), o.owed > 0
 }
 
 // unexpect takes back the announcement of n replies that will not come and

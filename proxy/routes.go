@@ -12,6 +12,7 @@ import (
 type route struct {
 	limiter *commands.Command
 	run     func(*session, redcon.Command)
+	script  bool // forwarded, and runs a script of the client's
 }
 
 // routes is what becomes of the commands that are not just forwarded, by their
@@ -57,6 +58,9 @@ func newRoutes(refused []string) routes {
 		for _, name := range kind.names {
 			r[name] = route{run: kind.run}
 		}
+	}
+	for _, name := range []string{"EVAL", "EVALSHA", "EVAL_RO", "EVALSHA_RO", "FCALL", "FCALL_RO"} {
+		r[name] = route{script: true}
 	}
 	for _, name := range refused {
 		r[strings.ToUpper(name)] = route{run: (*session).notServed}

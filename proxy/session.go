@@ -33,12 +33,13 @@ type session struct {
 	name     []byte // CLIENT SETNAME
 	identity backend.Identity
 	stream   *backend.Stream
-	multi    bool // in MULTI
-	watching bool // after WATCH
-	keep     bool // the private connection is needed for what comes next
-	blocking bool // the private connection, if any, waits for something
-	sticky   bool // the private connection passes everything through
-	loggedIn bool // or nobody asks
+	place    backend.Place // on stream
+	multi    bool          // in MULTI
+	watching bool          // after WATCH
+	keep     bool          // the private connection is needed for what comes next
+	blocking bool          // the private connection, if any, waits for something
+	sticky   bool          // the private connection passes everything through
+	loggedIn bool          // or nobody asks
 	quit     bool
 	muted    bool       // CLIENT REPLY OFF
 	skip     bool       // CLIENT REPLY SKIP: the next command is muted
@@ -90,7 +91,11 @@ func (s *session) immediate(ready []redcon.Command) bool {
 			return false
 		}
 	}
-	return s.out.hasRoom(len(ready)) && s.stream.Ready()
+	room, owed := s.out.hasRoom(len(ready))
+	if !owed {
+		s.place = backend.Place{}
+	}
+	return room && s.stream.Ready(s.place)
 }
 
 // plain reports whether the session is on the shared stream and nothing out of
@@ -116,6 +121,8 @@ func (s *session) run(cmd redcon.Command) {
 		s.limit(r.limiter, cmd)
 	case r.run != nil:
 		r.run(s, cmd)
+	case r.script:
+		s.forwardScript(cmd)
 	default:
 		s.forward(cmd)
 	}
@@ -127,6 +134,11 @@ func (s *session) run(cmd redcon.Command) {
 // forward sends a command on as it is.
 func (s *session) forward(cmd redcon.Command) {
 	s.add(backend.Request{Bytes: cmd.Raw})
+}
+
+// forwardScript sends on a command that runs a script of the client's.
+func (s *session) forwardScript(cmd redcon.Command) {
+	s.add(backend.Request{Bytes: cmd.Raw, Script: true})
 }
 
 // add queues a request for submit.
@@ -173,14 +185,17 @@ func (s *session) submit() error {
 		return s.submitSticky(requests)
 	}
 	s.out.Flush()
-	private, err := s.out.expect(len(requests), !s.multi && !s.watching && !s.keep, s.loop == nil)
+	private, owed, err := s.out.expect(len(requests), !s.multi && !s.watching && !s.keep, s.loop == nil)
 	if err != nil {
 		return err
+	}
+	if !owed {
+		s.place = backend.Place{}
 	}
 	if private != nil {
 		err = private.Submit(requests)
 	} else {
-		err = s.stream.Submit(&s.out, requests, s.loop)
+		err = s.stream.Submit(&s.out, requests, s.loop, &s.place)
 	}
 	if err != nil {
 		s.refuseAll(requests, refusal(err))
@@ -234,7 +249,7 @@ func (s *session) ask(stream *backend.Stream, command []byte) ([]byte, error) {
 	o.capture, o.captured = true, nil
 	o.owed++
 	o.mu.Unlock()
-	err := stream.Submit(o, []backend.Request{{Bytes: command}}, nil)
+	err := stream.Submit(o, []backend.Request{{Bytes: command}}, nil, &backend.Place{})
 	if err == nil {
 		err = o.settle()
 	}
@@ -261,7 +276,7 @@ func (s *session) useStream(stream *backend.Stream) {
 	if s.stream != nil {
 		s.server.config.Backend.Release(s.stream)
 	}
-	s.stream = stream
+	s.stream, s.place = stream, backend.Place{}
 	s.tellGuard()
 }
 
