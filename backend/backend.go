@@ -70,6 +70,8 @@ type Backend struct {
 	down     atomic.Pointer[error] // why the upstream is held to be dead
 	failures atomic.Int64
 
+	pausedUntil atomic.Int64 // ns since the epoch
+
 	ctx    context.Context // ends when the backend is closed
 	cancel context.CancelFunc
 	tasks  sync.WaitGroup

@@ -55,12 +55,13 @@ func (b *Backend) watchdog() {
 
 // failSilent reports whether it has given up any link.
 func (b *Backend) failSilent(now time.Time) (found bool) {
+	paused := b.Paused()
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for l, w := range b.watched {
 		progress := l.progress.Load()
 		switch {
-		case l.inFlight.Load() == 0 || l.waiting.Load() > 0 || progress != w.progress:
+		case paused || l.inFlight.Load() == 0 || l.waiting.Load() > 0 || progress != w.progress:
 			w.progress, w.since = progress, now
 		case now.Sub(w.since) < b.config.Timeout:
 		case l.scripts.Load() == 0:

@@ -190,6 +190,8 @@ func (s *session) client(cmd redcon.Command) {
 		s.clientReply(cmd)
 	case sub == "TRACKING" || sub == "CACHING" || sub == "NO-EVICT" || sub == "NO-TOUCH":
 		s.stick(cmd)
+	case sub == "PAUSE" || sub == "UNPAUSE":
+		s.pause(cmd)
 	default:
 		s.forward(cmd)
 	}

@@ -91,6 +91,9 @@ func (s *session) immediate(ready []redcon.Command) bool {
 			return false
 		}
 	}
+	if s.server.config.Backend.Paused() {
+		return false
+	}
 	room, owed := s.out.hasRoom(len(ready))
 	if !owed {
 		s.place = backend.Place{}
@@ -117,10 +120,11 @@ func (s *session) run(cmd redcon.Command) {
 	}
 	r := s.server.routes.find(cmd.Args[0])
 	switch {
-	case r.limiter != nil:
-		s.limit(r.limiter, cmd)
 	case r.run != nil:
 		r.run(s, cmd)
+	case !s.stepAside():
+	case r.limiter != nil:
+		s.limit(r.limiter, cmd)
 	case r.script:
 		s.forwardScript(cmd)
 	default:
@@ -244,12 +248,19 @@ func (s *session) ask(stream *backend.Stream, command []byte) ([]byte, error) {
 	if err := s.settle(); err != nil {
 		return nil, err
 	}
+	return s.askBy(func(requests []backend.Request) error {
+		return stream.Submit(&s.out, requests, nil, &backend.Place{})
+	}, command)
+}
+
+// askBy is ask for what submits requests. Nothing is owed.
+func (s *session) askBy(submit func([]backend.Request) error, command []byte) ([]byte, error) {
 	o := &s.out
 	o.mu.Lock()
 	o.capture, o.captured = true, nil
 	o.owed++
 	o.mu.Unlock()
-	err := stream.Submit(o, []backend.Request{{Bytes: command}}, nil, &backend.Place{})
+	err := submit([]backend.Request{{Bytes: command}})
 	if err == nil {
 		err = o.settle()
 	}
