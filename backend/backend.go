@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -34,7 +35,9 @@ var errTimeout = errors.New("no reply in time")
 // Config says where the upstream is. The zero value is the embedded store.
 type Config struct {
 	// URL is a redis://, rediss:// or unix:// URL with user, password and
-	// database. Empty: an embedded store that lives as long as the Backend.
+	// database, or redis+cluster:// or rediss+cluster:// with several
+	// host:port, separated by commas, some nodes of a Redis Cluster. Empty: an
+	// embedded store that lives as long as the Backend.
 	URL string
 	// DialTimeout bounds connecting and greeting. Default 1 s.
 	DialTimeout time.Duration
@@ -42,6 +45,9 @@ type Config struct {
 	// silent there before it is held to be dead. Blocking commands are exempt.
 	// Default 1 s.
 	Timeout time.Duration
+	// ClusterWait is how long a command that a cluster has not run, because its
+	// slot moves or its node is away, may wait to be sent again. Default 5 s.
+	ClusterWait time.Duration
 	// Policy is how limiter commands are answered while the upstream can't.
 	// Default PolicyError.
 	Policy Policy
@@ -65,6 +71,7 @@ type Backend struct {
 	options  *redis.Options
 	dial     func(ctx context.Context, network, addr string) (net.Conn, error)
 	embedded *embedded
+	cluster  *clustered // or nil
 	log      *slog.Logger
 	fallback *fallback
 	down     atomic.Pointer[error] // why the upstream is held to be dead
@@ -110,6 +117,9 @@ func New(config Config) (*Backend, error) {
 	if b.config.Timeout <= 0 {
 		b.config.Timeout = DefaultTimeout
 	}
+	if b.config.ClusterWait <= 0 {
+		b.config.ClusterWait = DefaultClusterWait
+	}
 	if config.URL == "" {
 		b.embedded = newEmbedded()
 		b.options = &redis.Options{Network: "memory", Addr: "embedded store"}
@@ -119,10 +129,21 @@ func New(config Config) (*Backend, error) {
 	}
 	b.ctx, b.cancel = context.WithCancel(context.Background())
 	b.tasks.Go(b.watchdog)
+	if b.cluster != nil {
+		b.tasks.Go(b.cluster.follow)
+	}
 	return b, nil
 }
 
 func (b *Backend) parseURL(url string) error {
+	seeds, nodeURL, isCluster := parseClusterURL(url)
+	if isCluster {
+		var err error
+		if b.cluster, err = newClustered(b, seeds, nodeURL); err != nil {
+			return err
+		}
+		url = nodeURL(seeds[0])
+	}
 	options, err := redis.ParseURL(url)
 	if err != nil {
 		return fmt.Errorf("invalid upstream URL: %w", err)
@@ -135,6 +156,9 @@ func (b *Backend) parseURL(url string) error {
 
 // Addr returns the upstream's address for people to read.
 func (b *Backend) Addr() string {
+	if b.cluster != nil {
+		return strings.Join(b.cluster.seeds, ",")
+	}
 	return b.options.Addr
 }
 
@@ -145,9 +169,9 @@ func (b *Backend) Default() Identity {
 
 // Check connects to the upstream and returns the error if that fails.
 func (b *Backend) Check() error {
-	s := b.Acquire(b.Default())
-	defer b.Release(s)
-	return s.Connect()
+	l := b.Lane(b.Default())
+	defer l.Release()
+	return l.Connect()
 }
 
 // open makes a connection and greets the upstream on it.
@@ -322,6 +346,9 @@ func (b *Backend) Close() error {
 	}
 	for _, p := range private {
 		p.link.close()
+	}
+	if b.cluster != nil {
+		b.cluster.close()
 	}
 	b.tasks.Wait()
 	if b.embedded != nil {

@@ -1,6 +1,7 @@
 package backend
 
 import (
+	"bytes"
 	"fmt"
 	"strings"
 )
@@ -19,7 +20,14 @@ func (e *ReplyError) Error() string {
 // LostReply is the reply to a command that was sent upstream and whose
 // connection ended before it was answered.
 func LostReply(err error) []byte {
-	return errorLine("ERR upstream connection lost before the reply, the command may have been run", err)
+	return errorLine(lostText, err)
+}
+
+const lostText = "ERR upstream connection lost before the reply, the command may have been run"
+
+// isLost reports whether an error reply is one of LostReply.
+func isLost(line []byte) bool {
+	return bytes.HasPrefix(line[1:], []byte(lostText))
 }
 
 // UnavailableReply is the reply to a command that was not sent, because there

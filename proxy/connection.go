@@ -37,14 +37,14 @@ func (s *session) become(next backend.Identity, command []byte) (reply []byte, o
 	if s.settle() != nil {
 		return nil, false
 	}
-	stream := s.server.config.Backend.Acquire(next)
+	stream := s.server.config.Backend.Lane(next)
 	if err := stream.Connect(); err != nil {
-		s.server.config.Backend.Release(stream)
+		stream.Release()
 		return refusal(err), false
 	}
 	reply, err := s.ask(stream, command)
 	if err != nil || len(reply) == 0 || reply[0] == '-' {
-		s.server.config.Backend.Release(stream)
+		stream.Release()
 		return reply, false
 	}
 	s.useStream(stream)
@@ -279,7 +279,7 @@ func (s *session) reset(cmd redcon.Command) {
 	s.name = nil
 	s.identity = s.server.config.Backend.Default()
 	s.submit()
-	s.useStream(s.server.config.Backend.Acquire(s.identity))
+	s.useStream(s.server.config.Backend.Lane(s.identity))
 	s.reply([]byte("+RESET\r\n"))
 }
 

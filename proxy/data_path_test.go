@@ -136,7 +136,7 @@ func drained(b *testing.B) net.Conn {
 
 // BenchmarkRoute finds out what becomes of a command.
 func BenchmarkRoute(b *testing.B) {
-	r := newRoutes(DefaultRefuse)
+	r := newRoutes(DefaultRefuse, false)
 	for _, name := range []string{"GET", "cl.throttle"} {
 		b.Run(name, func(b *testing.B) {
 			word := []byte(name)

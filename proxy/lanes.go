@@ -115,14 +115,9 @@ func (s *session) block(cmd redcon.Command) {
 
 // blockIf handles XREAD and XREADGROUP, which wait only when told to.
 func (s *session) blockIf(cmd redcon.Command) {
-	for _, arg := range cmd.Args[1:] {
-		if bytes.EqualFold(arg, []byte("STREAMS")) {
-			break
-		}
-		if bytes.EqualFold(arg, []byte("BLOCK")) {
-			s.block(cmd)
-			return
-		}
+	if blocks(cmd) {
+		s.block(cmd)
+		return
 	}
 	s.forward(cmd)
 }

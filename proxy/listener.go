@@ -36,6 +36,9 @@ func newListener(ln net.Listener, server *Server) *listener {
 		closing: make(chan struct{}), drained: make(chan struct{}),
 		loops: server.config.Loops,
 	}
+	if server.config.Backend.Clustered() {
+		l.loops = nil // a command may always have to wait for a slot
+	}
 	return l
 }
 

@@ -49,7 +49,9 @@ var kinds = []struct {
 	{(*session).cutBrowser, []string{"POST", "HOST:"}},
 }
 
-func newRoutes(refused []string) routes {
+// newRoutes returns the routes where some commands are refused and the upstream
+// is a cluster, or not.
+func newRoutes(refused []string, clustered bool) routes {
 	r := make(routes)
 	for _, limiter := range commands.All() {
 		r[limiter.Name] = route{limiter: limiter}
@@ -61,6 +63,13 @@ func newRoutes(refused []string) routes {
 	}
 	for _, name := range []string{"EVAL", "EVALSHA", "EVAL_RO", "EVALSHA_RO", "FCALL", "FCALL_RO"} {
 		r[name] = route{script: true}
+	}
+	if clustered {
+		for _, kind := range clusterKinds {
+			for _, name := range kind.names {
+				r[name] = route{run: kind.run}
+			}
+		}
 	}
 	for _, name := range refused {
 		r[strings.ToUpper(name)] = route{run: (*session).notServed}

@@ -76,7 +76,7 @@ type Server struct {
 func New(config Config) *Server {
 	s := &Server{
 		config: config, log: config.Logger,
-		routes:  newRoutes(config.Refuse),
+		routes:  newRoutes(config.Refuse, config.Backend.Clustered()),
 		conns:   make(map[*clientConn]bool),
 		clients: newClients(),
 	}

@@ -32,7 +32,7 @@ type session struct {
 	id       int64
 	name     []byte // CLIENT SETNAME
 	identity backend.Identity
-	stream   *backend.Stream
+	stream   backend.Lane
 	place    backend.Place // on stream
 	multi    bool          // in MULTI
 	watching bool          // after WATCH
@@ -58,7 +58,7 @@ func newSession(server *Server, conn *clientConn) *session {
 	s.id = server.clients.add(s)
 	s.out.init(conn.Conn, server.config.OutputLimit, server.config.WriteTimeout)
 	s.loggedIn = !server.asksForPassword()
-	s.useStream(server.config.Backend.Acquire(s.identity))
+	s.useStream(server.config.Backend.Lane(s.identity))
 	return s
 }
 
@@ -244,7 +244,7 @@ func refusal(err error) []byte {
 
 // ask sends one encoded command to a stream, after all that went before it has
 // been answered, and returns the reply.
-func (s *session) ask(stream *backend.Stream, command []byte) ([]byte, error) {
+func (s *session) ask(stream backend.Lane, command []byte) ([]byte, error) {
 	if err := s.settle(); err != nil {
 		return nil, err
 	}
@@ -283,9 +283,9 @@ func (s *session) settle() error {
 }
 
 // useStream makes the session's commands go to another stream from now on.
-func (s *session) useStream(stream *backend.Stream) {
+func (s *session) useStream(stream backend.Lane) {
 	if s.stream != nil {
-		s.server.config.Backend.Release(s.stream)
+		s.stream.Release()
 	}
 	s.stream, s.place = stream, backend.Place{}
 	s.tellGuard()
@@ -302,5 +302,5 @@ func (s *session) finish() {
 func (s *session) close() {
 	s.server.clients.remove(s)
 	s.out.close()
-	s.server.config.Backend.Release(s.stream)
+	s.stream.Release()
 }

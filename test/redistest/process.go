@@ -49,7 +49,7 @@ func (s *Server) start() {
 	wanted := s.port
 	for range portAttempts {
 		if s.options.TCP && wanted == 0 {
-			s.port = 20000 + rand.IntN(10000) // below the range outgoing connections use
+			s.port = s.options.firstPort() + rand.IntN(10000) // below the range outgoing connections use
 		}
 		s.launch()
 		if s.await() {

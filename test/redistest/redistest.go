@@ -32,6 +32,17 @@ type Options struct {
 	// FakeClock makes the server's wall clock stand still at what SetClock
 	// says. It needs a C compiler.
 	FakeClock bool
+
+	clustered bool // to be a node of a cluster
+}
+
+// firstPort is the least of 10,000 ports to choose from. A node of a cluster uses
+// the one 10,000 above too.
+func (o *Options) firstPort() int {
+	if o.clustered {
+		return 10000
+	}
+	return 20000
 }
 
 // Server is a running redis-server.
