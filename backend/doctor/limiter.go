@@ -6,34 +6,23 @@ import (
 	"slices"
 	"time"
 
-	"github.com/tidwall/redcon"
-
 	"cellproxy/commands"
 )
 
 // throttle is a CL.THROTTLE as the upstream gets it, in one of the two forms.
-func (e *exam) throttle(form func(*commands.Call, []byte) []byte) ([]any, error) {
-	var call commands.Call
-	words := []string{"CL.THROTTLE", e.key, "1000000", "1000000", "1"}
-	args := make([][]byte, len(words))
+func (e *exam) throttle(form func(words []string) ([]string, error)) ([]any, error) {
+	words, err := form([]string{"CL.THROTTLE", e.key, "1000000", "1000000", "1"})
+	args := make([]any, len(words))
 	for i, word := range words {
-		args[i] = []byte(word)
+		args[i] = word
 	}
-	if err := commands.Lookup(args[0]).Parse(args, &call); err != nil {
-		return nil, err
-	}
-	_, args, _, _, err := redcon.ReadNextCommand(form(&call, nil), nil)
-	upstream := make([]any, len(args))
-	for i, arg := range args {
-		upstream[i] = arg
-	}
-	return upstream, err
+	return args, err
 }
 
 // limiter makes the call that cellproxy is for, with the text of the script,
 // which leaves it loaded.
 func (e *exam) limiter(ctx context.Context) Finding {
-	args, err := e.throttle((*commands.Call).AppendEval)
+	args, err := e.throttle(commands.AsEval)
 	if err != nil {
 		return Finding{Level: Failure, Text: err.Error()}
 	}
@@ -58,7 +47,7 @@ const farAway = 5 * time.Millisecond
 
 // latency measures round trips.
 func (e *exam) latency(ctx context.Context) Finding {
-	throttle, err := e.throttle((*commands.Call).AppendEvalSHA)
+	throttle, err := e.throttle(commands.AsEvalSHA)
 	if err != nil {
 		return Finding{Level: Failure, Text: err.Error()}
 	}

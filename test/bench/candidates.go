@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+
+	"cellproxy/commands"
 )
 
 const (
@@ -72,18 +74,18 @@ func (c candidate) words(l load) ([]string, error) {
 	if c.limiters {
 		return l.words, nil
 	}
-	return asEvalSHA(l.words)
+	return commands.AsEvalSHA(l.words)
 }
 
 // prepare makes the keys that the load needs, and the script known.
 func (c candidate) prepare(ctx context.Context, l load) error {
-	var commands [][]string
+	var steps [][]string
 	if !c.limiters && l.limiter() {
-		eval, err := asEval(l.wordsOf(0))
+		eval, err := commands.AsEval(l.wordsOf(0))
 		if err != nil {
 			return err
 		}
-		commands = append(commands, eval)
+		steps = append(steps, eval)
 	}
 	for i := range l.prepared() {
 		words := l.prepare(i, l.wordsOf(i))
@@ -92,13 +94,13 @@ func (c candidate) prepare(ctx context.Context, l load) error {
 		}
 		if !c.limiters {
 			var err error
-			if words, err = asEvalSHA(words); err != nil {
+			if words, err = commands.AsEvalSHA(words); err != nil {
 				return err
 			}
 		}
-		commands = append(commands, words)
+		steps = append(steps, words)
 	}
-	return c.send(ctx, commands)
+	return c.send(ctx, steps)
 }
 
 // cleanUp deletes what prepare made in a server that was there before.

@@ -5,8 +5,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/tidwall/redcon"
-
 	"cellproxy/commands"
 )
 
@@ -93,39 +91,4 @@ func (l load) wordsOf(i int) []string {
 // limiter reports whether the load is one of the limiter commands.
 func (l load) limiter() bool {
 	return commands.Lookup([]byte(l.words[0])) != nil
-}
-
-// asEvalSHA turns a limiter command into what cellproxy sends upstream for it;
-// any other stays as it is.
-func asEvalSHA(words []string) ([]string, error) {
-	return rewrite(words, (*commands.Call).AppendEvalSHA)
-}
-
-// asEval does so with the script's text, which leaves the script loaded.
-func asEval(words []string) ([]string, error) {
-	return rewrite(words, (*commands.Call).AppendEval)
-}
-
-func rewrite(words []string, appendTo func(*commands.Call, []byte) []byte) ([]string, error) {
-	command := commands.Lookup([]byte(words[0]))
-	if command == nil {
-		return words, nil
-	}
-	args := make([][]byte, len(words))
-	for i, word := range words {
-		args[i] = []byte(word)
-	}
-	var call commands.Call
-	if err := command.Parse(args, &call); err != nil {
-		return nil, fmt.Errorf("%s: %w", strings.Join(words, " "), err)
-	}
-	_, args, _, _, err := redcon.ReadNextCommand(appendTo(&call, nil), nil)
-	if err != nil {
-		return nil, err
-	}
-	rewritten := make([]string, len(args))
-	for i, arg := range args {
-		rewritten[i] = string(arg)
-	}
-	return rewritten, nil
 }
