@@ -49,7 +49,7 @@ func (s *session) blockIfOnCluster(cmd redcon.Command) {
 func (s *session) clientOnCluster(cmd redcon.Command) {
 	if len(cmd.Args) > 1 {
 		switch sub := strings.ToUpper(string(cmd.Args[1])); sub {
-		case "TRACKING", "CACHING", "NO-EVICT", "NO-TOUCH", "UNBLOCK":
+		case "TRACKING", "CACHING", "NO-EVICT", "NO-TOUCH", "UNBLOCK", "PAUSE", "UNPAUSE":
 			s.reply([]byte("-ERR CLIENT " + sub + " is not supported by cellproxy on a cluster\r\n"))
 			return
 		}
