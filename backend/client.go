@@ -36,3 +36,20 @@ func (b *Backend) Client(ctx context.Context) (*redis.Client, error) {
 		DialerRetries: 1, MaxRetries: -1, PoolSize: 1, Protocol: 2, DisableIdentity: true, ContextTimeoutEnabled: true,
 	}), nil
 }
+
+// Nodes returns a backend for each master of the cluster that the upstream is, or
+// none if it is no cluster. They are closed with b.
+func (b *Backend) Nodes() ([]*Backend, error) {
+	if b.cluster == nil {
+		return nil, nil
+	}
+	topology, err := b.cluster.load()
+	if err != nil {
+		return nil, err
+	}
+	nodes := make([]*Backend, len(topology.masters))
+	for i, master := range topology.masters {
+		nodes[i] = master.backend
+	}
+	return nodes, nil
+}

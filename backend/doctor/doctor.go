@@ -67,12 +67,13 @@ func (f Finding) String() string {
 	return line
 }
 
-// exam is one examination.
+// exam is one examination, of one server.
 type exam struct {
 	Config
-	client *redis.Client
-	key    string
-	info   info
+	clustered bool // it is examined as a node of a cluster
+	client    *redis.Client
+	key       string
+	info      info
 }
 
 // check is one question. It leaves Finding.Check to others.
@@ -97,10 +98,31 @@ var checks = []check{
 	{"cluster", (*exam).cluster},
 }
 
-// Examine makes all checks in turn, and reports each when it is done. It returns
-// the worst level of all. Without a connection, that is the only finding.
+// Examine makes all checks in turn, of a cluster those of each master, and reports
+// each when it is done. It returns the worst level of all. Without a connection,
+// that is the only finding.
 func Examine(ctx context.Context, config Config, report func(Finding)) Level {
-	e := &exam{Config: config}
+	nodes, err := config.Backend.Nodes()
+	if len(nodes) == 0 {
+		worst := (&exam{Config: config}).examine(ctx, report)
+		if err != nil {
+			report(Finding{Check: "cluster", Level: Failure, Text: "cannot tell which nodes have which slots: " + oneLine(err), Fix: hint(err)})
+			worst = Failure
+		}
+		return worst
+	}
+	worst := OK
+	for _, node := range nodes {
+		config.Backend = node
+		worst = max(worst, (&exam{Config: config, clustered: true}).examine(ctx, func(f Finding) {
+			f.Text = node.Addr() + ": " + f.Text
+			report(f)
+		}))
+	}
+	return worst
+}
+
+func (e *exam) examine(ctx context.Context, report func(Finding)) Level {
 	found := e.connect(ctx)
 	found.Check = "connection"
 	report(found)

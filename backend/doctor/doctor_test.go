@@ -21,10 +21,22 @@ import (
 // as the machine has it: nothing is expected of it here.
 func diagnose(t *testing.T, url string) (map[string]Finding, Level) {
 	t.Helper()
-	return diagnoseWithin(t, url, 10*time.Second)
+	findings := make(map[string]Finding)
+	worst := examine(t, url, func(f Finding) { findings[f.Check] = f })
+	if latency, found := findings["latency"]; found && latency.Level == Warning {
+		t.Logf("not expected of a test: %s", latency)
+		delete(findings, "latency")
+	}
+	return findings, worst
 }
 
-func diagnoseWithin(t *testing.T, url string, dialTimeout time.Duration) (map[string]Finding, Level) {
+// examine examines an upstream that has time to connect.
+func examine(t *testing.T, url string, report func(Finding)) Level {
+	t.Helper()
+	return examineWithin(t, url, 10*time.Second, report)
+}
+
+func examineWithin(t *testing.T, url string, dialTimeout time.Duration, report func(Finding)) Level {
 	t.Helper()
 	upstream, err := backend.New(backend.Config{
 		URL: url, DialTimeout: dialTimeout, Timeout: 20 * time.Second, Logger: slog.New(slog.DiscardHandler),
@@ -33,15 +45,7 @@ func diagnoseWithin(t *testing.T, url string, dialTimeout time.Duration) (map[st
 		t.Fatal(err)
 	}
 	defer upstream.Close()
-	findings := make(map[string]Finding)
-	worst := Examine(t.Context(), Config{
-		Backend: upstream, Timeout: time.Hour, KeyPrefix: DefaultKeyPrefix, Samples: 20,
-	}, func(f Finding) { findings[f.Check] = f })
-	if latency, found := findings["latency"]; found && latency.Level == Warning {
-		t.Logf("not expected of a test: %s", latency)
-		delete(findings, "latency")
-	}
-	return findings, worst
+	return Examine(t.Context(), Config{Backend: upstream, Timeout: time.Hour, KeyPrefix: DefaultKeyPrefix, Samples: 20}, report)
 }
 
 // withUser is the URL with another user and password.
@@ -201,14 +205,15 @@ func TestNoConnection(t *testing.T) {
 			if name == "no answer" || name == "no TLS" {
 				dialTimeout = 300 * time.Millisecond // Redis waits for more of the handshake
 			}
-			findings, worst := diagnoseWithin(t, test.url, dialTimeout)
-			if len(findings) != 1 || worst != Failure {
-				t.Errorf("got %d findings, the worst %v; want one FAIL", len(findings), worst)
+			var got []Finding
+			worst := examineWithin(t, test.url, dialTimeout, func(f Finding) { got = append(got, f) })
+			if len(got) != 1 || worst != Failure {
+				t.Fatalf("got %v, the worst %v; want one FAIL", got, worst)
 			}
-			expect(t, findings["connection"], Failure, test.mention)
+			expect(t, got[0], Failure, test.mention)
 			for _, secret := range []string{"secret", "wrong@"} {
-				if strings.Contains(findings["connection"].String(), secret) {
-					t.Errorf("it tells a password: %q", findings["connection"])
+				if strings.Contains(got[0].String(), secret) {
+					t.Errorf("it tells a password: %q", got[0])
 				}
 			}
 		})
@@ -319,6 +324,47 @@ func TestWholeCluster(t *testing.T) {
 	findings, _ := diagnose(t, redis.URL())
 	expect(t, findings["cluster"], OK, []string{"state ok, 16384 of 16384 slots assigned, 1 nodes"})
 	expect(t, findings["limiter"], OK, nil)
+}
+
+// TestCluster examines each master, and a node alone that is not all.
+func TestCluster(t *testing.T) {
+	cluster := redistest.StartCluster(t, 3, 0)
+	var lines []Finding
+	worst := examine(t, cluster.URL(), func(f Finding) { lines = append(lines, f) })
+	if want := 3 * (1 + len(checks)); len(lines) != want || worst == Failure {
+		t.Errorf("got %d findings, the worst %v; want %d, and no failure: %v", len(lines), worst, want, lines)
+	}
+	for _, node := range cluster.Nodes {
+		found := 0
+		for _, f := range lines {
+			if strings.HasPrefix(f.Text, node.Addr()+": ") && f.Level != Failure {
+				found++
+			}
+		}
+		if found != 1+len(checks) {
+			t.Errorf("got %d findings about %s, want %d", found, node.Addr(), 1+len(checks))
+		}
+	}
+	findings, _ := diagnose(t, cluster.Nodes[1].URL())
+	expect(t, findings["cluster"], Failure, []string{"redis+cluster://" + cluster.Nodes[1].Addr()})
+	expect(t, findings["limiter"], OK, nil)
+	for _, node := range cluster.Nodes {
+		if keys := node.Client(t).DBSize(t.Context()).Val(); keys != 0 {
+			t.Errorf("%d keys are left at %s", keys, node.Addr())
+		}
+	}
+}
+
+// TestClusterGone has none of the nodes answer.
+func TestClusterGone(t *testing.T) {
+	gone := redistest.Start(t, redistest.Options{TCP: true})
+	gone.Kill()
+	findings, worst := diagnose(t, "redis+cluster://"+gone.Addr())
+	expect(t, findings["connection"], Failure, []string{"connection refused"})
+	expect(t, findings["cluster"], Failure, []string{"which slots"})
+	if worst != Failure {
+		t.Errorf("the worst is %v, want FAIL", worst)
+	}
 }
 
 // TestInterrupted ends the examination at once.

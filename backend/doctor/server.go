@@ -103,7 +103,13 @@ func (e *exam) cluster(ctx context.Context) Finding {
 	if err != nil {
 		return unknown("how the cluster is (CLUSTER INFO): " + oneLine(err))
 	}
-	return judgeCluster(parseInfo(text))
+	f := judgeCluster(parseInfo(text))
+	if f.Level == OK && count(parseInfo(text), "cluster_size") > 1 && !e.clustered {
+		f.Level = Failure
+		f.Text += ": a node of it is not all of it"
+		f.Fix = "give --upstream redis+cluster://" + e.Backend.Addr()
+	}
+	return f
 }
 
 func judgeCluster(told info) Finding {
@@ -118,8 +124,6 @@ func judgeCluster(told info) Finding {
 		return Finding{Level: Failure, Text: fmt.Sprintf("%s, %d of them on failed nodes", text, failed), Fix: "look at CLUSTER NODES: start the nodes that failed, or let replicas take over"}
 	case suspect > 0:
 		return Finding{Level: Warning, Text: fmt.Sprintf("%s, %d of them on nodes that do not answer some others", text, suspect), Fix: "look at CLUSTER NODES and the network between the nodes"}
-	case count(told, "cluster_size") > 1:
-		return Finding{Level: Failure, Text: text + ": serve does not know on which node a key is", Fix: "give --upstream a Redis that is no cluster"}
 	}
 	return Finding{Text: text}
 }
