@@ -119,11 +119,12 @@ func (s *session) hello(cmd redcon.Command) {
 	reply, ok := s.become(next, cmd.Raw)
 	if ok {
 		reply = patchID(reply, s.id)
-		if name != nil {
-			s.name = bytes.Clone(name)
-		}
 	}
 	s.reply(reply)
+	if ok && name != nil {
+		s.name = bytes.Clone(name)
+		s.forgetName()
+	}
 }
 
 // parseHello returns whom a HELLO of protocol 2 or 3 makes of id, and the name it
@@ -225,10 +226,19 @@ func (s *session) setName(cmd redcon.Command) {
 	if err != nil {
 		return
 	}
+	s.reply(reply)
 	if bytes.Equal(reply, replyOK) {
 		s.name = bytes.Clone(cmd.Args[2])
+		s.forgetName()
 	}
-	s.reply(reply)
+}
+
+// forgetName has the shared connection lose the name that the upstream has
+// checked there.
+func (s *session) forgetName() {
+	s.requests = append(s.requests, backend.Request{
+		Bytes: []byte("*3\r\n$6\r\nCLIENT\r\n$7\r\nSETNAME\r\n$0\r\n\r\n"), Discard: true,
+	})
 }
 
 // clientReply handles CLIENT REPLY ON|OFF|SKIP.

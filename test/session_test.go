@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"cellproxy/test/proxytest"
 	"cellproxy/test/redistest"
 	"cellproxy/test/wire"
 )
@@ -475,4 +476,31 @@ var sessionScenarios = []struct{ name, steps string }{
 		a: SET k 1 | QUIT`},
 	{"quit in a transaction", `
 		a: MULTI | SET k 1 | QUIT`},
+}
+
+// TestNamesStayWithTheirClients has a client take a name, which the connection
+// that it shares with others must not have.
+func TestNamesStayWithTheirClients(t *testing.T) {
+	redis := redistest.Start(t, redistest.Options{})
+	direct, proxied := redis.Dial(t), proxytest.Start(t, redis.URL()).Dial(t)
+	for _, command := range []string{"CLIENT SETNAME alice", "HELLO 3 SETNAME alice", "HELLO 2 SETNAME alice"} {
+		proxied.Do(strings.Fields(command)...)
+		await(t, "the name to be gone from the upstream", func() bool {
+			return !strings.Contains(direct.Do("CLIENT", "LIST"), "alice")
+		})
+		if got := proxied.Do("CLIENT", "GETNAME"); got != bulk("alice") {
+			t.Errorf("CLIENT GETNAME after %s = %q", command, got)
+		}
+		if got := proxied.Do("MULTI"); got != "+OK\r\n" {
+			t.Fatalf("MULTI = %q", got)
+		}
+		proxied.Do("CLIENT", "GETNAME")
+		if got := proxied.Do("EXEC"); got != "*1\r\n"+bulk("alice") {
+			t.Errorf("CLIENT GETNAME in a transaction after %s = %q", command, got)
+		}
+		proxied.Do("RESET")
+		await(t, "the transaction's connection to be gone", func() bool {
+			return !strings.Contains(direct.Do("CLIENT", "LIST"), "alice")
+		})
+	}
 }
