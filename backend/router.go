@@ -70,6 +70,8 @@ type op struct {
 	router  *router
 	request Request
 	buf     []byte           // what request refers to
+	order   []int            // for merge: which part each key has gone to
+	scan    scanned          // for merge
 	merge   func(*op) []byte // makes the reply; nil: that of the one part
 	parts   []part
 	one     [1]part // backing of parts
@@ -84,6 +86,7 @@ type part struct {
 	bytes  []byte
 	slot   int   // also noSlot, allSlots
 	home   int   // of allSlots: a slot of the node that it is for
+	fixed  bool  // for the node alone that it was meant for at first
 	node   *node // that it was sent to
 	to     *node // that it is to be sent to, instead of where its slot is
 	asking bool

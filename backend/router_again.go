@@ -24,7 +24,7 @@ const manyRedirects = 3
 // what clients of a cluster take for a reason to do that themselves.
 var (
 	overtaken = []byte("-TRYAGAIN the command was not run: its slot was moving, and what was sent after it has been run\r\n")
-	unsettled = []byte("-TRYAGAIN the command was not run: its slot is moving\r\n")
+	unsettled = []byte("-TRYAGAIN the command was not run: the cluster is being divided anew\r\n")
 	notServed = []byte("-CLUSTERDOWN Hash slot not served\r\n")
 )
 

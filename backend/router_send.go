@@ -71,13 +71,21 @@ func (r *router) gather() bool {
 // plan makes the parts of an op and sends them to where they belong.
 func (r *router) plan(o *op) {
 	r.words = cluster.AppendWords(r.words[:0], o.request.Bytes)
-	o.parts = o.one[:]
-	p := &o.one[0]
-	*p = part{op: o, slot: noSlot, bytes: o.request.Bytes, reply: p.reply[:0]}
-	if key, ok := r.topology.commands.Key(r.words); ok {
-		p.slot = cluster.Slot(key)
+	if plan := plans.find(r.words); plan == nil || !plan(r, o, r.words) {
+		r.planOne(o, noSlot)
+		if key, ok := r.topology.commands.Key(r.words); ok {
+			o.one[0].slot = cluster.Slot(key)
+		}
 	}
 	r.launch(o)
+}
+
+// planOne makes the op one part.
+func (r *router) planOne(o *op, slot int) *part {
+	o.parts = o.one[:]
+	p := &o.one[0]
+	*p = part{op: o, slot: slot, bytes: o.request.Bytes, reply: p.reply[:0]}
+	return p
 }
 
 // launch sends the parts of an op for the first time.
@@ -101,12 +109,30 @@ func (r *router) route(p *part) {
 		r.putOff(p, notServed)
 		return
 	}
+	if p.slot == allSlots && p.tries > 0 && !p.mayGoTo(n) {
+		r.answer(p, unsettled)
+		return
+	}
 	b := r.branch(n)
 	if len(b.batch) == 0 {
 		r.batches = append(r.batches, b)
 	}
 	p.node = n
 	b.batch = append(b.batch, p)
+}
+
+// mayGoTo reports whether a part that is for a certain node may go to another
+// that has taken its place.
+func (p *part) mayGoTo(n *node) bool {
+	if p.fixed {
+		return p.node == nil || p.node == n
+	}
+	for i := range p.op.parts {
+		if other := &p.op.parts[i]; other != p && other.node == n {
+			return false // it has done its part
+		}
+	}
+	return true
 }
 
 // target returns the node where a part belongs, or nil if nobody has its slot.

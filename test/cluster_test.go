@@ -1,10 +1,14 @@
 package test
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"strings"
 	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
 
 	"cellproxy/backend/cluster"
 	"cellproxy/test/proxytest"
@@ -32,7 +36,12 @@ func TestClusterIsOneRedis(t *testing.T) {
 				{"EVAL", "return {KEYS[1], redis.call('get', KEYS[1])}", "1", "{" + k + "}"}, {"OBJECT", "ENCODING", "list:" + k},
 				{"LMOVE", "list:{" + k + "}", "{" + k + "}:other", "LEFT", "RIGHT"}, {"TYPE", k},
 				{"XADD", "stream:" + k, "1-1", "f", "v"}, {"XREAD", "COUNT", "1", "STREAMS", "stream:" + k, "0"},
-			}[random.IntN(23)])
+				{"MSET", k, "1", key(), "2", key(), "3"}, {"MGET", k, key(), "list:" + k, key(), k}, {"MSET", k}, {"MGET"},
+				{"DEL", k, key(), "list:" + key()}, {"UNLINK", k, key()}, {"EXISTS", k, key(), k}, {"TOUCH", k, key(), key()},
+				{"DBSIZE"}, {"SCRIPT", "LOAD", "return 1"}, {"SCRIPT", "EXISTS", "e0e1f9fabfc9d4800c877a703b823ac0578ff8db", "x"},
+				{"EVALSHA", "e0e1f9fabfc9d4800c877a703b823ac0578ff8db", "1", k}, {"FLUSHALL"}, {"SCRIPT", "FLUSH"}, {"KEYS", k},
+				{"PUBLISH", k, "m"}, {"SCAN", "x"}, {"SCAN"}, {"KEYS"}, {"CONFIG", "SET", "maxmemory-samples", "5"},
+			}[random.IntN(43)])
 		}
 		if random.IntN(4) == 0 {
 			pipeline = append(pipeline, []string{"CLIENT", "REPLY", "SKIP"}, []string{"INCR", key()},
@@ -61,6 +70,74 @@ func TestClusterIsOneRedis(t *testing.T) {
 			if err := <-sent; err != nil {
 				t.Fatal(err)
 			}
+		}
+	}
+}
+
+// TestClusterKeyspace looks at all keys of a cluster, as if they were in one
+// place.
+func TestClusterKeyspace(t *testing.T) {
+	ctx := context.Background()
+	nodes := redistest.StartCluster(t, 3, 0)
+	proxy := proxytest.Start(t, nodes.URL())
+	client := proxy.Client(t, 2)
+	const count = 1000
+	want := make([]string, count)
+	for i := range want {
+		want[i] = fmt.Sprintf("key%03d", i)
+		if err := client.Set(ctx, want[i], i, time.Duration(i%2)*time.Hour).Err(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	keys := client.Keys(ctx, "*").Val()
+	slices.Sort(keys)
+	if !slices.Equal(keys, want) {
+		t.Errorf("KEYS has %d keys, want %d", len(keys), count)
+	}
+	var scanned []string
+	for scan := client.Scan(ctx, 0, "key*", 17).Iterator(); scan.Next(ctx); {
+		scanned = append(scanned, scan.Val())
+	}
+	slices.Sort(scanned)
+	if scanned = slices.Compact(scanned); !slices.Equal(scanned, want) {
+		t.Errorf("SCAN has %d keys, want %d", len(scanned), count)
+	}
+	if key := client.RandomKey(ctx).Val(); !slices.Contains(want, key) {
+		t.Errorf("RANDOMKEY = %q", key)
+	}
+	for _, protocol := range []int{2, 3} {
+		info := proxy.Client(t, protocol).Info(ctx, "keyspace").Val()
+		if want := fmt.Sprintf("db0:keys=%d,expires=%d,", count, count/2); !strings.Contains(info, want) || strings.Count(info, "db0") != 1 {
+			t.Errorf("INFO keyspace with protocol %d = %q, want %s…", protocol, info, want)
+		}
+	}
+	conn := proxy.Dial(t)
+	var cursor int
+	fmt.Sscanf(strings.SplitN(conn.Do("SCAN", "0"), "\r\n", 3)[2], "%d", &cursor)
+	if cursor == 0 {
+		t.Fatal("a SCAN ends before it began")
+	}
+	slot := cluster.Slots - 1
+	nodes.MoveSlot(slot, nodes.Nodes[2], nodes.Nodes[0], func(string) {})
+	if err := client.Get(ctx, slotKey(slot)).Err(); err != redis.Nil { // has the proxy see that the slot has moved
+		t.Error(err)
+	}
+	const changed = "-ERR the cluster has been divided anew since this SCAN began: start again from 0\r\n"
+	for deadline := time.Now().Add(wire.Patience); conn.Do("SCAN", fmt.Sprint(cursor)) != changed; time.Sleep(time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatal("a SCAN goes on in a cluster that is divided anew")
+		}
+	}
+	if got := conn.Do("FLUSHDB") + conn.Do("DBSIZE") + conn.Do("RANDOMKEY"); got != "+OK\r\n:0\r\n$-1\r\n" {
+		t.Errorf("after FLUSHDB: %q", got)
+	}
+}
+
+// slotKey returns a key of a slot.
+func slotKey(slot int) string {
+	for i := 0; ; i++ {
+		if key := fmt.Sprint("k", i); cluster.Slot([]byte(key)) == slot {
+			return key
 		}
 	}
 }

@@ -16,6 +16,8 @@ type Table struct {
 	// Masters are the addresses of those that serve slots, in the order of the
 	// first that each serves.
 	Masters []string
+	// First is the first slot of each.
+	First []int
 	// Fingerprint tells tables apart, most likely.
 	Fingerprint uint32
 
@@ -100,6 +102,7 @@ func newTable(ranges []slotRange) *Table {
 			index = int16(len(t.Masters))
 			indexes[r.master] = index
 			t.Masters = append(t.Masters, r.master)
+			t.First = append(t.First, r.first)
 		}
 		for slot := r.first; slot <= r.last; slot++ {
 			t.owners[slot] = index
