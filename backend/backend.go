@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
+	"net/url"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -135,23 +136,32 @@ func New(config Config) (*Backend, error) {
 	return b, nil
 }
 
-func (b *Backend) parseURL(url string) error {
-	seeds, nodeURL, isCluster := parseClusterURL(url)
+func (b *Backend) parseURL(text string) error {
+	seeds, nodeURL, isCluster := parseClusterURL(text)
 	if isCluster {
 		var err error
 		if b.cluster, err = newClustered(b, seeds, nodeURL); err != nil {
 			return err
 		}
-		url = nodeURL(seeds[0])
+		text = nodeURL(seeds[0])
 	}
-	options, err := redis.ParseURL(url)
+	options, err := redis.ParseURL(text)
 	if err != nil {
-		return fmt.Errorf("invalid upstream URL: %w", err)
+		return invalidURL(err)
 	}
 	options.DialTimeout = b.config.DialTimeout
 	b.options = options
 	b.dial = redis.NewDialer(options)
 	return nil
+}
+
+// invalidURL is the error of a URL that can't be parsed, without the URL, which
+// may hold a password.
+func invalidURL(err error) error {
+	if wrong := new(url.Error); errors.As(err, &wrong) {
+		err = wrong.Err
+	}
+	return fmt.Errorf("invalid upstream URL: %w", err)
 }
 
 // Addr returns the upstream's address for people to read.

@@ -102,7 +102,7 @@ func newClustered(b *Backend, seeds []string, url func(string) string) (*cluster
 	for i, seed := range seeds {
 		options, err := redis.ParseURL(url(seed))
 		if err != nil {
-			return nil, fmt.Errorf("invalid upstream URL: %w", err)
+			return nil, invalidURL(err)
 		}
 		if options.DB != 0 {
 			return nil, errors.New("invalid upstream URL: a cluster has no database but 0")

@@ -46,30 +46,29 @@ const denyWait = time.Second
 
 // fallback answers limiter commands in the place of the upstream.
 type fallback struct {
-	policy   Policy
+	policy   atomic.Pointer[Policy]
 	local    *localLimits // of PolicyLocal
 	answered atomic.Int64
 }
 
 func newFallback(policy Policy) *fallback {
-	f := &fallback{policy: policy}
-	if policy == PolicyLocal {
-		f.local = newLocalLimits(maxLocalBytes)
-	}
+	f := &fallback{local: newLocalLimits(maxLocalBytes)}
+	f.policy.Store(&policy)
 	return f
 }
 
 // answer returns the reply to a limiter command, as the client sent it to a
 // database, or nil if the error is to be passed on.
 func (f *fallback) answer(db int, original []byte) []byte {
-	if f.policy == PolicyError {
+	policy := *f.policy.Load()
+	if policy == PolicyError {
 		return nil
 	}
 	var call commands.Call
 	if err := commands.ParseRaw(original, &call); err != nil {
 		return nil
 	}
-	reply, err := f.decide(db, &call, time.Now().UnixMicro())
+	reply, err := f.decide(policy, db, &call, time.Now().UnixMicro())
 	f.answered.Add(1)
 	if err != nil {
 		return []byte("-" + err.Error() + "\r\n")
@@ -77,8 +76,8 @@ func (f *fallback) answer(db int, original []byte) []byte {
 	return commands.AppendReply(nil, reply)
 }
 
-func (f *fallback) decide(db int, call *commands.Call, nowMicros int64) ([]int64, error) {
-	switch f.policy {
+func (f *fallback) decide(policy Policy, db int, call *commands.Call, nowMicros int64) ([]int64, error) {
+	switch policy {
 	case PolicyAllow:
 		_, reply, err := call.Model(commands.State{}, nowMicros)
 		return reply, err
@@ -91,9 +90,7 @@ func (f *fallback) decide(db int, call *commands.Call, nowMicros int64) ([]int64
 
 // forget drops what was kept while the upstream was away.
 func (f *fallback) forget() {
-	if f.local != nil {
-		f.local.clear()
-	}
+	f.local.clear()
 }
 
 // disabled begins the errors of an upstream that is there but can't run any

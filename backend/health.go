@@ -29,6 +29,16 @@ func (b *Backend) Failures() int64 {
 	return b.failures.Load()
 }
 
+// Policy returns how limiter commands are answered while the upstream can't.
+func (b *Backend) Policy() Policy {
+	return *b.fallback.policy.Load()
+}
+
+// SetPolicy changes that.
+func (b *Backend) SetPolicy(policy Policy) {
+	b.fallback.policy.Store(&policy)
+}
+
 // failed notes that the upstream is dead. Refusing a connection is no sign of
 // death.
 func (b *Backend) failed(err error) {
@@ -41,7 +51,7 @@ func (b *Backend) failed(err error) {
 		return
 	}
 	b.failures.Add(1)
-	b.log.Warn("upstream is down", "addr", b.Addr(), "err", err, "limiters", string(b.fallback.policy))
+	b.log.Warn("upstream is down", "addr", b.Addr(), "err", err, "limiters", string(b.Policy()))
 	b.tasks.Go(b.probe)
 }
 

@@ -74,7 +74,7 @@ func (s *session) login(cmd redcon.Command) {
 		s.reply([]byte("-ERR syntax error\r\n"))
 		return
 	}
-	if !s.server.users.Load().check(user, password) {
+	if !s.server.settings.Load().Users.check(user, password) {
 		s.reply([]byte(textWrongPass))
 		return
 	}
@@ -95,7 +95,7 @@ func (s *session) loginHello(cmd redcon.Command) (redcon.Command, bool) {
 			rest = append(rest, cmd.Args[i])
 			continue
 		}
-		if !s.server.users.Load().check(cmd.Args[i+1], cmd.Args[i+2]) {
+		if !s.server.settings.Load().Users.check(cmd.Args[i+1], cmd.Args[i+2]) {
 			s.reply([]byte(textWrongPass))
 			return cmd, false
 		}

@@ -13,7 +13,6 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
-	"time"
 
 	"github.com/tidwall/redcon"
 
@@ -21,33 +20,11 @@ import (
 	"cellproxy/backend/poll"
 )
 
-// Defaults of Config.
-const (
-	DefaultMaxClients   = 10000
-	DefaultOutputLimit  = 256 << 20
-	DefaultWriteTimeout = time.Minute
-)
-
-// DefaultRefuse are the commands that would make the proxy look like a
-// replica, or start something the proxy can't follow.
-var DefaultRefuse = []string{"SYNC", "PSYNC", "REPLCONF", "FAILOVER"}
-
-// Config is how a Server treats its clients.
+// Config is what a Server works with.
 type Config struct {
+	Settings
 	// Backend is where commands go. Required. The server does not close it.
 	Backend *backend.Backend
-	// MaxClients is how many clients may be connected. Default 10000.
-	MaxClients int
-	// OutputLimit is how many bytes of finished replies may wait for a client
-	// to read them before it is disconnected. Default 256 MiB.
-	OutputLimit int
-	// WriteTimeout is how long a client may take no bytes of what is written
-	// to it. Default 1 minute.
-	WriteTimeout time.Duration
-	// Users are whom the proxy itself asks for a password. None: nobody.
-	Users Users
-	// Refuse names commands that are answered with an error.
-	Refuse []string
 	// ListenFunc opens the listening socket. Default net.Listen.
 	ListenFunc func(network, addr string) (net.Listener, error)
 	// Loops read from clients where they can, as well as from the upstream. None:
@@ -59,11 +36,10 @@ type Config struct {
 
 // Server serves RESP clients. Call Listen, then Serve; Addr is valid between.
 type Server struct {
-	config  Config
-	routes  routes
-	log     *slog.Logger
-	clients clients
-	users   atomic.Pointer[Users]
+	config   Config
+	log      *slog.Logger
+	clients  clients
+	settings atomic.Pointer[Settings]
 
 	mu       sync.Mutex
 	listener *listener
@@ -76,37 +52,18 @@ type Server struct {
 func New(config Config) *Server {
 	s := &Server{
 		config: config, log: config.Logger,
-		routes:  newRoutes(config.Refuse, config.Backend.Clustered()),
 		conns:   make(map[*clientConn]bool),
 		clients: newClients(),
 	}
 	s.empty.L = &s.mu
-	s.SetUsers(config.Users)
+	s.Change(config.Settings)
 	if s.log == nil {
 		s.log = slog.Default()
 	}
 	if s.config.ListenFunc == nil {
 		s.config.ListenFunc = net.Listen
 	}
-	if s.config.MaxClients <= 0 {
-		s.config.MaxClients = DefaultMaxClients
-	}
-	if s.config.OutputLimit <= 0 {
-		s.config.OutputLimit = DefaultOutputLimit
-	}
-	if s.config.WriteTimeout <= 0 {
-		s.config.WriteTimeout = DefaultWriteTimeout
-	}
 	return s
-}
-
-// SetUsers changes whom the proxy asks for a password. Those who are in stay.
-func (s *Server) SetUsers(users Users) {
-	s.users.Store(&users)
-}
-
-func (s *Server) asksForPassword() bool {
-	return len(*s.users.Load()) > 0
 }
 
 // Listen opens the listening socket: a TCP address (port 0 picks a free one)
@@ -189,7 +146,7 @@ func (s *Server) accept(conn redcon.Conn) bool {
 func (s *Server) admit(c *clientConn) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	full := len(s.conns) >= s.config.MaxClients
+	full := len(s.conns) >= s.settings.Load().MaxClients
 	s.conns[c] = true // until it is closed
 	if full {
 		c.refuse("-ERR max number of clients reached\r\n")

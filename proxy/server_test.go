@@ -87,7 +87,7 @@ func (c *testClient) do(line string) string {
 
 func TestPanicEndsOneSessionOnly(t *testing.T) {
 	s := startServer(t, func(s *Server) {
-		s.routes["BOOM"] = route{run: func(*session, redcon.Command) { panic("boom") }}
+		s.settings.Load().routes["BOOM"] = route{run: func(*session, redcon.Command) { panic("boom") }}
 	})
 	other, victim := dialServer(t, s), dialServer(t, s)
 	if got := other.do("PING") + victim.do("PING"); got != "+PONG+PONG" {
@@ -102,7 +102,7 @@ func TestPanicEndsOneSessionOnly(t *testing.T) {
 }
 
 func TestMaxClients(t *testing.T) {
-	s := startServer(t, func(s *Server) { s.config.MaxClients = 1 })
+	s := startServer(t, func(s *Server) { s.Change(Settings{MaxClients: 1}) })
 	first := dialServer(t, s)
 	if got := first.do("PING"); got != "+PONG" {
 		t.Fatalf("got %q", got)

@@ -56,7 +56,8 @@ func newSession(server *Server, conn *clientConn) *session {
 		identity: server.config.Backend.Default(),
 	}
 	s.id = server.clients.add(s)
-	s.out.init(conn.Conn, server.config.OutputLimit, server.config.WriteTimeout)
+	settings := server.settings.Load()
+	s.out.init(conn.Conn, settings.OutputLimit, settings.WriteTimeout)
 	s.loggedIn = !server.asksForPassword()
 	s.useStream(server.config.Backend.Lane(s.identity))
 	return s
@@ -86,8 +87,9 @@ func (s *session) serveReady(n int) {
 // immediate reports whether commands can be run without waiting for anything.
 // The session is plain.
 func (s *session) immediate(ready []redcon.Command) bool {
+	routes := s.server.settings.Load().routes
 	for i := range ready {
-		if s.server.routes.find(ready[i].Args[0]).run != nil {
+		if routes.find(ready[i].Args[0]).run != nil {
 			return false
 		}
 	}
@@ -118,7 +120,7 @@ func (s *session) run(cmd redcon.Command) {
 		s.reply([]byte(textNoAuth))
 		return
 	}
-	r := s.server.routes.find(cmd.Args[0])
+	r := s.server.settings.Load().routes.find(cmd.Args[0])
 	switch {
 	case r.run != nil:
 		r.run(s, cmd)

@@ -21,7 +21,8 @@ func newReload() *cobra.Command {
 		Use:   "reload",
 		Short: "Have a running cellproxy read its files again",
 		Long: `Reload has the cellproxy that was started with the same --pid-file read its files
-again, as SIGHUP does: the users. Whether it could, it says in its log.`,
+again, as SIGHUP does: the settings and the users. Whether it could, it says in
+its log.`,
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := environment(cmd.Flags()); err != nil {

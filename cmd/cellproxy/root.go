@@ -45,7 +45,7 @@ func noArgs(cmd *cobra.Command, args []string) error {
 func environment(flags *pflag.FlagSet) error {
 	var errs []error
 	flags.VisitAll(func(f *pflag.Flag) {
-		name := "CELLPROXY_" + strings.ToUpper(strings.ReplaceAll(f.Name, "-", "_"))
+		name := variable(f.Name)
 		value, ok := os.LookupEnv(name)
 		if !ok || f.Changed || f.Name == "help" {
 			return
@@ -58,6 +58,11 @@ func environment(flags *pflag.FlagSet) error {
 		return errs[0]
 	}
 	return nil
+}
+
+// variable is the environment variable of a flag.
+func variable(flag string) string {
+	return "CELLPROXY_" + strings.ToUpper(strings.ReplaceAll(flag, "-", "_"))
 }
 
 // errNotPositive is for durations and sizes that must be more than nothing.

@@ -21,7 +21,7 @@ import (
 
 const defaultListen = "127.0.0.1:6380"
 
-// serveConfig is what the flags of serve say.
+// serveConfig is what serve is told by flags, the environment and a file.
 type serveConfig struct {
 	listen          string
 	upstream        string
@@ -37,10 +37,16 @@ type serveConfig struct {
 	usersFile       string
 	unprotected     bool
 	pidFile         string
+	logLevel        string
+	logFormat       string
+	file            string
+	printOnly       bool
+
+	flags   *pflag.FlagSet    // with their values
+	origins map[string]string // of the values that are not defaults
 }
 
 func newServe() *cobra.Command {
-	var config serveConfig
 	cmd := &cobra.Command{
 		Use:   "serve",
 		Short: "Serve Redis clients",
@@ -48,22 +54,25 @@ func newServe() *cobra.Command {
 
 Without --upstream the data lives in a small store inside the process and is
 gone with it: good for a first try. Every flag can also be set by an environment
-variable: CELLPROXY_LISTEN for --listen, and so on; flags win.`,
+variable, CELLPROXY_LISTEN for --listen and so on, and in a YAML file given as
+--config. Flags win over the environment, and that over the file.`,
 		Example: `  cellproxy serve
   cellproxy serve --upstream redis://127.0.0.1:6379
-  cellproxy serve --listen 127.0.0.1:7000 --upstream rediss://user:password@redis.example:6379/2`,
+  cellproxy serve --listen 127.0.0.1:7000 --upstream rediss://user:password@redis.example:6379/2
+  cellproxy serve --config cellproxy.yaml --print-config`,
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := environment(cmd.Flags()); err != nil {
+			config, err := loadConfig(cmd.Flags())
+			if err != nil {
 				return err
 			}
-			if err := config.validate(); err != nil {
-				return usageError{err}
+			if config.printOnly {
+				return config.print(cmd.OutOrStdout())
 			}
-			return serve(cmd.Context(), config, slog.New(slog.NewTextHandler(os.Stderr, nil)))
+			return serve(cmd.Context(), cmd.Flags(), config)
 		},
 	}
-	config.addFlags(cmd.Flags())
+	new(serveConfig).addFlags(cmd.Flags())
 	return cmd
 }
 
@@ -83,6 +92,10 @@ func (c *serveConfig) addFlags(flags *pflag.FlagSet) {
 	flags.StringSliceVar(&c.refuse, "refuse", proxy.DefaultRefuse, "commands to refuse; DEBUG and SHUTDOWN may be worth adding")
 	flags.StringVar(&c.pidFile, "pid-file", "", "file to write the process id to, by whoever listens: SIGUSR2 has a new process take over")
 	flags.BoolVar(&c.unprotected, "unprotected", false, "allow listening beyond loopback, where anybody who can connect is served")
+	flags.StringVar(&c.logLevel, "log-level", "info", "what to log: debug, info, warn or error, and what is worse")
+	flags.StringVar(&c.logFormat, "log-format", logText, "how to log: text or json")
+	flags.StringVar(&c.file, "config", "", "YAML file of settings, which have the names of these flags")
+	flags.BoolVar(&c.printOnly, "print-config", false, "print all settings as such a file, without passwords, and exit")
 }
 
 // validate checks everything that can be checked before anything is opened.
@@ -98,6 +111,12 @@ func (c *serveConfig) validate() error {
 	}
 	if _, err := backend.ParsePolicy(c.onFailure); err != nil {
 		return fmt.Errorf("invalid --on-upstream-failure: %w", err)
+	}
+	if _, err := parseLevel(c.logLevel); err != nil {
+		return fmt.Errorf("invalid --log-level: %w", err)
+	}
+	if c.logFormat != logText && c.logFormat != logJSON {
+		return fmt.Errorf("invalid --log-format: %q is neither %s nor %s", c.logFormat, logText, logJSON)
 	}
 	return c.validateListen()
 }
@@ -117,85 +136,84 @@ func (c *serveConfig) validateListen() error {
 	return fmt.Errorf("--listen %s is open to the network and asks nobody for a password: add --requirepass or --users-file, listen on loopback, or add --unprotected", c.listen)
 }
 
+// service is a running proxy.
+type service struct {
+	config   *serveConfig   // that it was started with
+	given    *pflag.FlagSet // on the command line
+	log      *slog.Logger
+	level    slog.LevelVar
+	upstream *backend.Backend
+	server   *proxy.Server
+	upgrade  *upgrade
+	hangups  chan os.Signal
+
+	shutdownTimeout time.Duration
+}
+
 // serve runs the proxy until ctx ends.
-func serve(ctx context.Context, config serveConfig, log *slog.Logger) error {
-	users, err := readUsers(config.requirepass, config.usersFile)
+func serve(ctx context.Context, given *pflag.FlagSet, config *serveConfig) error {
+	s := &service{config: config, given: given, hangups: make(chan os.Signal, 1)}
+	signal.Notify(s.hangups, syscall.SIGHUP) // before anybody can know of the process: unexpected, it ends one
+	defer signal.Stop(s.hangups)
+	s.log = newLogger(os.Stderr, config.logFormat, &s.level)
+	settings, err := config.settings()
 	if err != nil {
 		return usageError{err}
 	}
 	loops, err := poll.Start()
 	if err != nil && !errors.Is(err, errors.ErrUnsupported) {
-		log.Warn("no event loop, every client has a goroutine", "err", err)
+		s.log.Warn("no event loop, every client has a goroutine", "err", err)
 	}
 	defer loops.Close()
-	upstream, err := backend.New(backend.Config{
-		URL: config.upstream, DialTimeout: config.dialTimeout, Timeout: config.upstreamTimeout,
-		Policy: backend.Policy(config.onFailure), Loops: loops, Logger: log,
+	s.upstream, err = backend.New(backend.Config{
+		URL: config.upstream, DialTimeout: config.dialTimeout, Timeout: config.upstreamTimeout, Loops: loops, Logger: s.log,
 	})
 	if err != nil {
 		return usageError{err}
 	}
-	defer upstream.Close()
-	upgrade, err := newUpgrade(config.pidFile, log)
-	if err != nil {
+	defer s.upstream.Close()
+	if s.upgrade, err = newUpgrade(config.pidFile, s.log); err != nil {
 		return err
 	}
-	defer upgrade.close()
-	server := proxy.New(proxy.Config{
-		Backend: upstream, ListenFunc: upgrade.listen, MaxClients: config.maxClients, OutputLimit: config.outputLimit,
-		WriteTimeout: config.writeTimeout, Users: users, Refuse: config.refuse, Loops: loops, Logger: log,
-	})
-	if err := server.Listen(config.listen); err != nil {
+	defer s.upgrade.close()
+	s.server = proxy.New(proxy.Config{Backend: s.upstream, ListenFunc: s.upgrade.listen, Loops: loops, Logger: s.log})
+	s.apply(config, settings)
+	if err := s.server.Listen(config.listen); err != nil {
 		return err
 	}
-	if err := upstream.Check(); err == nil {
-		log.Info("upstream is ready", "addr", upstream.Addr())
+	if err := s.upstream.Check(); err == nil {
+		s.log.Info("upstream is ready", "addr", s.upstream.Addr())
 	}
-	log.Info("listening", "addr", server.Addr().String())
-	if err := upgrade.ready(); err != nil {
+	s.log.Info("listening", "addr", s.server.Addr().String())
+	if err := s.upgrade.ready(); err != nil {
 		return err
 	}
-	return serveUntil(ctx, upgrade, server, config, log)
+	return s.run(ctx)
 }
 
-// serveUntil serves until ctx ends or a new process has taken over, then lets
-// the clients finish. On SIGHUP it reloads.
-func serveUntil(ctx context.Context, upgrade *upgrade, server *proxy.Server, config serveConfig, log *slog.Logger) error {
+// run serves until ctx ends or a new process has taken over, then lets the
+// clients finish. On SIGHUP it reloads.
+func (s *service) run(ctx context.Context) error {
 	served := make(chan error, 1)
-	go func() { served <- server.Serve() }()
-	hangups := make(chan os.Signal, 1)
-	signal.Notify(hangups, syscall.SIGHUP)
-	defer signal.Stop(hangups)
+	go func() { served <- s.server.Serve() }()
 	for wait := true; wait; {
 		select {
 		case err := <-served:
 			return err
-		case <-hangups:
-			reload(server, config, log)
+		case <-s.hangups:
+			s.reload()
 		case <-ctx.Done():
 			wait = false
-		case <-upgrade.replaced():
+		case <-s.upgrade.replaced():
 			wait = false
 		}
 	}
-	log.Info("shutting down")
-	upgrade.close()
-	ctx, cancel := context.WithTimeout(context.Background(), config.shutdownTimeout)
+	s.log.Info("shutting down")
+	s.upgrade.close()
+	ctx, cancel := context.WithTimeout(context.Background(), s.shutdownTimeout)
 	defer cancel()
-	if err := server.Shutdown(ctx); err != nil {
-		log.Warn("clients were cut off", "after", config.shutdownTimeout)
+	if err := s.server.Shutdown(ctx); err != nil {
+		s.log.Warn("clients were cut off", "after", s.shutdownTimeout)
 	}
 	return <-served
-}
-
-// reload reads again what may change while cellproxy serves. What can't be read
-// leaves all as it was.
-func reload(server *proxy.Server, config serveConfig, log *slog.Logger) {
-	users, err := readUsers(config.requirepass, config.usersFile)
-	if err != nil {
-		log.Error("not reloaded", "err", err)
-		return
-	}
-	server.SetUsers(users)
-	log.Info("reloaded", "users", len(users))
 }

@@ -37,7 +37,7 @@ const (
 var signsOfTrouble = []string{"panic", "DATA RACE", "fatal error"}
 
 // listening is the log line that tells the address.
-var listening = regexp.MustCompile(`msg=listening .*\baddr="?([^"\s]+)`)
+var listening = regexp.MustCompile(`(?:msg=listening .*\baddr="?|"msg":"listening".*"addr":")([^"\s]+)`)
 
 // Proxy is a cellproxy process, or the one that has taken over from it.
 type Proxy struct {

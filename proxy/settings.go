@@ -1,0 +1,52 @@
+package proxy
+
+import "time"
+
+// Defaults of Settings.
+const (
+	DefaultMaxClients   = 10000
+	DefaultOutputLimit  = 256 << 20
+	DefaultWriteTimeout = time.Minute
+)
+
+// DefaultRefuse are the commands that would make the proxy look like a
+// replica, or start something the proxy can't follow.
+var DefaultRefuse = []string{"SYNC", "PSYNC", "REPLCONF", "FAILOVER"}
+
+// Settings are how a Server treats its clients. They may change while it serves.
+type Settings struct {
+	// MaxClients is how many clients may be connected. Default 10000.
+	MaxClients int
+	// OutputLimit is how many bytes of finished replies may wait for a client
+	// to read them before it is disconnected. Default 256 MiB.
+	OutputLimit int
+	// WriteTimeout is how long a client may take no bytes of what is written
+	// to it. Default 1 minute.
+	WriteTimeout time.Duration
+	// Users are whom the proxy itself asks for a password. None: nobody.
+	Users Users
+	// Refuse names commands that are answered with an error.
+	Refuse []string
+
+	routes routes // what Refuse makes of them
+}
+
+// Change changes the settings. Those who are connected stay, with the
+// OutputLimit and WriteTimeout they came with.
+func (s *Server) Change(settings Settings) {
+	if settings.MaxClients <= 0 {
+		settings.MaxClients = DefaultMaxClients
+	}
+	if settings.OutputLimit <= 0 {
+		settings.OutputLimit = DefaultOutputLimit
+	}
+	if settings.WriteTimeout <= 0 {
+		settings.WriteTimeout = DefaultWriteTimeout
+	}
+	settings.routes = newRoutes(settings.Refuse, s.config.Backend.Clustered())
+	s.settings.Store(&settings)
+}
+
+func (s *Server) asksForPassword() bool {
+	return len(s.settings.Load().Users) > 0
+}
