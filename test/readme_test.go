@@ -15,17 +15,17 @@ import (
 )
 
 // readmeBlocks returns the fenced code blocks of a language in the README.
-func readmeBlocks(t *testing.T, language string) []string {
+func readmeBlocks(t *testing.T, language string) (texts []string) {
 	t.Helper()
-	fence := regexp.MustCompile("(?ms)^```" + language + "\n(.*?)^```$")
-	var blocks []string
-	for _, match := range fence.FindAllStringSubmatch(readme(t), -1) {
-		blocks = append(blocks, match[1])
+	for _, b := range blocks(readme(t)) {
+		if b.language == language {
+			texts = append(texts, b.text)
+		}
 	}
-	if len(blocks) == 0 {
+	if len(texts) == 0 {
 		t.Fatalf("the README has no %s", language)
 	}
-	return blocks
+	return texts
 }
 
 func readme(t *testing.T) string {
@@ -67,15 +67,17 @@ func TestReadmeExamples(t *testing.T) {
 	}
 }
 
-// TestReadmeMakesWhatThereIs sees that the README's make targets exist.
-func TestReadmeMakesWhatThereIs(t *testing.T) {
+// TestDocsMakeWhatThereIs sees that the make targets of README and docs exist.
+func TestDocsMakeWhatThereIs(t *testing.T) {
 	makefile, err := os.ReadFile("../Makefile")
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, match := range regexp.MustCompile("(?m)(?:^|`)make ([a-z]+)").FindAllStringSubmatch(readme(t), -1) {
-		if !strings.Contains(string(makefile), "\n"+match[1]+":") {
-			t.Errorf("the Makefile has no %s", match[1])
+	for name, text := range pages(t) {
+		for _, match := range regexp.MustCompile("(?m)(?:^|`)make ([a-z-]+)").FindAllStringSubmatch(text, -1) {
+			if !strings.Contains(string(makefile), "\n"+match[1]+":") {
+				t.Errorf("%s: the Makefile has no %s", name, match[1])
+			}
 		}
 	}
 }
