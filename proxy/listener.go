@@ -15,24 +15,30 @@ const (
 	maxAcceptPause = time.Second
 )
 
-// listener is what redcon accepts connections from. An error of the real
-// listener never reaches redcon, which would try again without a pause, or
-// end and drop every client at once. Where there are event loops, it is they
-// that serve the clients, and redcon is given those that need a goroutine.
+// listener is what redcon accepts connections from. An error of a real listener
+// never reaches redcon, which would try again without a pause, or end and drop
+// every client at once. Where there are event loops, it is they that serve the
+// clients, and redcon is given those that need a goroutine.
 type listener struct {
-	net.Listener
 	server  *Server
+	sources []source
 	loops   *poll.Loops   // or nil
-	handed  chan net.Conn // from the loops
+	handed  chan net.Conn // to redcon
 	closing chan struct{} // no more connections
 	drained chan struct{} // redcon may end
 	once    sync.Once
 	task    sync.WaitGroup
 }
 
-func newListener(ln net.Listener, server *Server) *listener {
+// source is a socket that is listened on.
+type source struct {
+	net.Listener
+	endpoint Endpoint
+}
+
+func newListener(server *Server) *listener {
 	l := &listener{
-		Listener: ln, server: server, handed: make(chan net.Conn),
+		server: server, handed: make(chan net.Conn),
 		closing: make(chan struct{}), drained: make(chan struct{}),
 		loops: server.config.Loops,
 	}
@@ -42,14 +48,9 @@ func newListener(ln net.Listener, server *Server) *listener {
 	return l
 }
 
-// Accept implements net.Listener. After stop it returns when the listener is
+// Accept implements net.Listener. It returns an error when the listener is
 // released.
 func (l *listener) Accept() (net.Conn, error) {
-	if l.loops == nil {
-		if conn, err := l.retry(); err == nil {
-			return newClientConn(l.server, conn), nil
-		}
-	}
 	select {
 	case conn := <-l.handed:
 		return conn, nil
@@ -58,17 +59,31 @@ func (l *listener) Accept() (net.Conn, error) {
 	}
 }
 
-// start begins to accept for the loops.
+// Addr implements net.Listener: it is that of the first socket.
+func (l *listener) Addr() net.Addr { return l.sources[0].Addr() }
+
+// Close implements net.Listener for redcon, which does so when it has ended.
+func (l *listener) Close() error {
+	l.once.Do(func() {
+		close(l.closing)
+		for _, s := range l.sources {
+			s.Close()
+		}
+	})
+	return nil
+}
+
+// start begins to accept.
 func (l *listener) start() {
-	if l.loops != nil {
-		l.task.Go(l.feedLoops)
+	for _, s := range l.sources {
+		l.task.Go(func() { l.acceptFrom(s) })
 	}
 }
 
-// feedLoops gives the loops their clients until stop.
-func (l *listener) feedLoops() {
+// acceptFrom admits the clients of one socket until stop.
+func (l *listener) acceptFrom(s source) {
 	for {
-		conn, err := l.retry()
+		conn, err := l.retry(s)
 		if err != nil {
 			return
 		}
@@ -76,30 +91,36 @@ func (l *listener) feedLoops() {
 	}
 }
 
+// feed has a client served.
 func (l *listener) feed(conn net.Conn) {
-	s := newSocket(conn)
-	if s == nil {
-		l.handed <- newClientConn(l.server, conn)
-		return
+	var s *socket
+	if l.loops != nil {
+		s = newSocket(conn)
 	}
-	c := newClientConn(l.server, s)
+	if s != nil {
+		conn = s
+	}
+	c := newClientConn(l.server, conn)
 	c.socket = s
-	if l.server.admit(c) {
+	switch {
+	case !l.server.admit(c):
+		c.Close()
+	case s != nil:
 		c.loop = l.loops.Next()
 		c.join()
-	} else {
-		c.Close()
+	default:
+		l.handed <- c
 	}
 }
 
 // retry accepts a connection, with a pause after each failure. The error says
-// that the listener is closed.
-func (l *listener) retry() (conn net.Conn, err error) {
+// that the socket is closed.
+func (l *listener) retry(s source) (conn net.Conn, err error) {
 	for pause := minAcceptPause; ; pause = min(2*pause, maxAcceptPause) {
-		if conn, err = l.Listener.Accept(); err == nil || errors.Is(err, net.ErrClosed) {
+		if conn, err = s.Accept(); err == nil || errors.Is(err, net.ErrClosed) {
 			return conn, err
 		}
-		l.server.log.Warn("cannot accept a connection", "err", err, "pause", pause)
+		l.server.log.Warn("cannot accept a connection", "addr", s.endpoint.String(), "err", err, "pause", pause)
 		select {
 		case <-time.After(pause):
 		case <-l.closing:
@@ -107,15 +128,12 @@ func (l *listener) retry() (conn net.Conn, err error) {
 	}
 }
 
-// stop ends accepting; release lets redcon's loop end.
+// stop ends accepting, and returns when all that was accepted is admitted or
+// refused. redcon must still be taking connections.
 func (l *listener) stop() {
-	l.once.Do(func() {
-		close(l.closing)
-		l.Listener.Close()
-	})
+	l.Close()
+	l.task.Wait()
 }
 
-func (l *listener) release() {
-	l.task.Wait()
-	close(l.drained)
-}
+// release lets redcon end.
+func (l *listener) release() { close(l.drained) }

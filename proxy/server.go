@@ -10,7 +10,6 @@ import (
 	"log/slog"
 	"net"
 	"runtime/debug"
-	"strings"
 	"sync"
 	"sync/atomic"
 
@@ -34,7 +33,7 @@ type Config struct {
 	Logger *slog.Logger
 }
 
-// Server serves RESP clients. Call Listen, then Serve; Addr is valid between.
+// Server serves RESP clients. Call Listen, then Serve; Addr is valid after Listen.
 type Server struct {
 	config   Config
 	log      *slog.Logger
@@ -66,64 +65,99 @@ func New(config Config) *Server {
 	return s
 }
 
-// Listen opens the listening socket: a TCP address (port 0 picks a free one)
-// or unix:/path/to.sock.
+// Listen opens a socket to listen on; see ParseEndpoint. Port 0 picks a free one.
+// It may be called several times.
 func (s *Server) Listen(addr string) error {
-	network := "tcp"
-	if path, ok := strings.CutPrefix(addr, "unix:"); ok {
-		network, addr = "unix", path
-	}
-	ln, err := s.config.ListenFunc(network, addr)
+	endpoint, err := ParseEndpoint(addr)
 	if err != nil {
 		return fmt.Errorf("cannot listen: %w", err)
 	}
+	ln, err := s.config.ListenFunc(endpoint.Network, endpoint.Address)
+	if err != nil {
+		return fmt.Errorf("cannot listen: %w", err)
+	}
+	endpoint.Address = ln.Addr().String()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.listener = newListener(ln, s)
+	if s.listener == nil {
+		s.listener = newListener(s)
+	}
+	s.listener.sources = append(s.listener.sources, source{ln, endpoint})
 	return nil
 }
 
-// Addr returns the address the server listens on.
+// Addr returns the address of the first socket that the server listens on.
 func (s *Server) Addr() net.Addr {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.listener.Addr()
 }
 
+// Endpoints returns where the server listens.
+func (s *Server) Endpoints() []Endpoint {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var endpoints []Endpoint
+	for _, source := range s.listener.sources {
+		endpoints = append(endpoints, source.endpoint)
+	}
+	return endpoints
+}
+
 // Serve serves clients until Shutdown.
 func (s *Server) Serve() error {
-	s.mu.Lock()
-	ln := s.listener
-	s.mu.Unlock()
-	if ln == nil {
-		return errors.New("serve before listen")
+	ln, err := s.begin()
+	if err != nil {
+		return err
 	}
-	ln.start()
-	return redcon.Serve(ln, s.handle, s.accept, nil)
+	return redcon.Serve(ln, s.handle, nil, nil)
+}
+
+// begin starts to accept, unless Shutdown came first.
+func (s *Server) begin() (*listener, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.listener == nil {
+		return nil, errors.New("serve before listen")
+	}
+	if !s.draining {
+		s.listener.start()
+	}
+	return s.listener, nil
 }
 
 // Shutdown stops accepting, lets every client have the replies to what it has
 // sent, and closes. Clients that are not done when ctx ends are cut off, and
 // ctx's error is returned.
 func (s *Server) Shutdown(ctx context.Context) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.listener == nil || s.draining {
+	if !s.beginToDrain() {
 		return nil
 	}
-	s.draining = true
 	s.listener.stop()
-	for c := range s.conns {
-		c.drain()
-	}
 	s.config.Loops.Close() // a goroutine can wait for the end, a loop can't
 	stop := context.AfterFunc(ctx, s.cutOff)
 	defer stop()
+	s.mu.Lock()
 	for len(s.conns) > 0 {
 		s.empty.Wait()
 	}
+	s.mu.Unlock()
 	s.listener.release()
 	return ctx.Err()
+}
+
+// beginToDrain reports whether there is anything to shut down.
+func (s *Server) beginToDrain() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.listener == nil || s.draining {
+		return false
+	}
+	s.draining = true
+	for c := range s.conns {
+		c.drain()
+	}
+	return true
 }
 
 // cutOff ends the sessions that are left.
@@ -133,13 +167,6 @@ func (s *Server) cutOff() {
 	for c := range s.conns {
 		c.session.out.cut()
 	}
-}
-
-// accept is redcon's question whether a client may stay. One that comes from a
-// loop may.
-func (s *Server) accept(conn redcon.Conn) bool {
-	c := conn.NetConn().(*clientConn)
-	return c.loop != nil || s.admit(c)
 }
 
 // admit decides whether a client may stay.

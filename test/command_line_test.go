@@ -4,14 +4,12 @@ import (
 	"bytes"
 	"errors"
 	"net"
-	"os"
 	"os/exec"
 	"strings"
 	"testing"
 
 	"cellproxy/test/proxytest"
 	"cellproxy/test/redistest"
-	"cellproxy/test/wire"
 )
 
 // run runs cellproxy to its end.
@@ -45,6 +43,11 @@ func TestWrongUsageIsOneLine(t *testing.T) {
 		{[]string{"serve", "--max-clients", "-1"}, nil, 2, "max-clients"},
 		{[]string{"serve", "--listen", "nonsense"}, nil, 2, "listen"},
 		{[]string{"serve", "--listen", "0.0.0.0:0"}, nil, 2, "listen"},
+		{[]string{"serve", "--listen", "127.0.0.1:0,0.0.0.0:0"}, nil, 2, "0.0.0.0:0"},
+		{[]string{"serve", "--listen", "127.0.0.1:0", "--listen", "tcp://127.0.0.1:0"}, nil, 2, "twice"},
+		{[]string{"serve", "--listen", "unix://"}, nil, 2, "no path"},
+		{[]string{"serve", "--listen", ""}, nil, 2, "--listen"},
+		{[]string{"serve", "--unix-socket-perm", "778"}, nil, 2, "--unix-socket-perm"},
 		{[]string{"serve", "--upstream", "http://localhost"}, nil, 2, "upstream"},
 		{[]string{"serve", "--upstream", "redis://localhost/notadb"}, nil, 2, "upstream"},
 		{[]string{"serve", "extra"}, nil, 2, "extra"},
@@ -55,6 +58,7 @@ func TestWrongUsageIsOneLine(t *testing.T) {
 		{[]string{"doctor", "--upstream", "redis://localhost", "--samples", "0"}, nil, 2, "samples"},
 		{[]string{"serve"}, []string{"CELLPROXY_MAX_CLIENTS=many"}, 2, "CELLPROXY_MAX_CLIENTS"},
 		{[]string{"serve", "--listen", taken.Addr().String()}, nil, 1, "address already in use"},
+		{[]string{"serve", "--listen", "unix://command_line_test.go"}, nil, 1, "address already in use"},
 	} {
 		stdout, stderr, code := run(t, test.env, test.args...)
 		lines := strings.Split(strings.TrimSuffix(stderr, "\n"), "\n")
@@ -108,19 +112,5 @@ func TestFlagsFromTheEnvironment(t *testing.T) {
 	third, err := proxy.Dial(t).ReadAll()
 	if want := "-ERR max number of clients reached\r\n"; err != nil || third != want {
 		t.Errorf("the third of 2 clients got %q, %v, want %q", third, err, want)
-	}
-}
-
-// TestListenOnUnixSocket also has the upstream on one.
-func TestListenOnUnixSocket(t *testing.T) {
-	redis := redistest.Start(t, redistest.Options{})
-	socket := redis.Socket() + ".proxy"
-	proxy := proxytest.Start(t, redis.URL(), "--listen", "unix:"+socket)
-	if got := wire.Dial(t, "unix", socket).Do("PING"); got != "+PONG\r\n" {
-		t.Errorf("PING = %q", got)
-	}
-	proxy.Stop()
-	if _, err := os.Stat(socket); !os.IsNotExist(err) {
-		t.Errorf("the socket is still there: %v", err)
 	}
 }

@@ -46,7 +46,7 @@ upstream: "redis://:hush@127.0.0.1:1/3"
 		"serve", "--print-config", "--write-timeout", "300s")
 	for _, want := range []string{
 		"max-clients: 1 # " + file + "\n", "client-output-limit: 20 # CELLPROXY_CLIENT_OUTPUT_LIMIT\n", "write-timeout: 5m0s # --write-timeout\n",
-		"refuse: [SAVE] # CELLPROXY_REFUSE\n", "requirepass: xxxxx # ", "upstream: redis://:xxxxx@127.0.0.1:1/3 # ", "unprotected: true # ", "listen: 127.0.0.1:6380 # default\n",
+		"refuse: [SAVE] # CELLPROXY_REFUSE\n", "requirepass: xxxxx # ", "upstream: redis://:xxxxx@127.0.0.1:1/3 # ", "unprotected: true # ", "listen: ['127.0.0.1:6380'] # default\n",
 	} {
 		if !strings.Contains(stdout, want) {
 			t.Errorf("printed %s without %q", stdout, want)

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"net"
 	"os"
 	"os/signal"
 	"syscall"
@@ -23,7 +22,8 @@ const defaultListen = "127.0.0.1:6380"
 
 // serveConfig is what serve is told by flags, the environment and a file.
 type serveConfig struct {
-	listen          string
+	listen          []string
+	socketPerm      string
 	upstream        string
 	dialTimeout     time.Duration
 	upstreamTimeout time.Duration
@@ -58,6 +58,7 @@ variable, CELLPROXY_LISTEN for --listen and so on, and in a YAML file given as
 --config. Flags win over the environment, and that over the file.`,
 		Example: `  cellproxy serve
   cellproxy serve --upstream redis://127.0.0.1:6379
+  cellproxy serve --listen 127.0.0.1:7000,unix:///run/cellproxy.sock --upstream redis://127.0.0.1:6379
   cellproxy serve --listen 127.0.0.1:7000 --upstream rediss://user:password@redis.example:6379/2
   cellproxy serve --config cellproxy.yaml --print-config`,
 		Args: noArgs,
@@ -78,7 +79,8 @@ variable, CELLPROXY_LISTEN for --listen and so on, and in a YAML file given as
 
 func (c *serveConfig) addFlags(flags *pflag.FlagSet) {
 	flags.SortFlags = false
-	flags.StringVar(&c.listen, "listen", defaultListen, "address to listen on: host:port, or unix:/path/to.sock")
+	flags.StringSliceVar(&c.listen, "listen", []string{defaultListen}, "address to listen on: host:port, or unix:///path/to.sock; may be repeated")
+	flags.StringVar(&c.socketPerm, "unix-socket-perm", "", "permissions of unix sockets, in octal (default: as the umask leaves them)")
 	flags.StringVar(&c.upstream, "upstream", "", "the Redis behind: redis://, rediss:// or unix:// URL, or redis+cluster://host:port,host:port (default: a store inside the process)")
 	flags.DurationVar(&c.dialTimeout, "dial-timeout", backend.DefaultDialTimeout, "how long connecting upstream may take")
 	flags.DurationVar(&c.upstreamTimeout, "upstream-timeout", backend.DefaultTimeout, "how long the upstream may leave commands unanswered before it is held to be dead; blocking commands are exempt")
@@ -118,22 +120,10 @@ func (c *serveConfig) validate() error {
 	if c.logFormat != logText && c.logFormat != logJSON {
 		return fmt.Errorf("invalid --log-format: %q is neither %s nor %s", c.logFormat, logText, logJSON)
 	}
+	if _, err := parsePerm(c.socketPerm); err != nil {
+		return fmt.Errorf("invalid --unix-socket-perm: %w", err)
+	}
 	return c.validateListen()
-}
-
-func (c *serveConfig) validateListen() error {
-	if len(c.listen) > 5 && c.listen[:5] == "unix:" {
-		return nil
-	}
-	host, _, err := net.SplitHostPort(c.listen)
-	if err != nil {
-		return fmt.Errorf("invalid --listen: %w", err)
-	}
-	ip := net.ParseIP(host)
-	if c.unprotected || c.requirepass != "" || c.usersFile != "" || host == "localhost" || ip != nil && ip.IsLoopback() {
-		return nil
-	}
-	return fmt.Errorf("--listen %s is open to the network and asks nobody for a password: add --requirepass or --users-file, listen on loopback, or add --unprotected", c.listen)
 }
 
 // service is a running proxy.
@@ -172,19 +162,23 @@ func serve(ctx context.Context, given *pflag.FlagSet, config *serveConfig) error
 		return usageError{err}
 	}
 	defer s.upstream.Close()
-	if s.upgrade, err = newUpgrade(config.pidFile, s.log); err != nil {
+	if s.upgrade, err = newUpgrade(config.pidFile, config.open, s.log); err != nil {
 		return err
 	}
 	defer s.upgrade.close()
 	s.server = proxy.New(proxy.Config{Backend: s.upstream, ListenFunc: s.upgrade.listen, Loops: loops, Logger: s.log})
 	s.apply(config, settings)
-	if err := s.server.Listen(config.listen); err != nil {
-		return err
+	for _, addr := range config.listen {
+		if err := s.server.Listen(addr); err != nil {
+			return err
+		}
 	}
 	if err := s.upstream.Check(); err == nil {
 		s.log.Info("upstream is ready", "addr", s.upstream.Addr())
 	}
-	s.log.Info("listening", "addr", s.server.Addr().String())
+	for _, endpoint := range s.server.Endpoints() {
+		s.log.Info("listening", "addr", endpoint.String())
+	}
 	if err := s.upgrade.ready(); err != nil {
 		return err
 	}

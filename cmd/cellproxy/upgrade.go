@@ -21,15 +21,17 @@ import (
 // that, it only listens.
 type upgrade struct {
 	flip   *tableflip.Upgrader // nil where there is none
+	open   func(network, addr string) (net.Listener, error)
 	log    *slog.Logger
 	ctx    context.Context // ends with close
 	cancel context.CancelFunc
 	task   sync.WaitGroup
 }
 
-// newUpgrade watches for SIGUSR2 until close.
-func newUpgrade(pidFile string, log *slog.Logger) (*upgrade, error) {
-	u := &upgrade{log: log}
+// newUpgrade watches for SIGUSR2 until close. open opens sockets that are not
+// there yet.
+func newUpgrade(pidFile string, open func(network, addr string) (net.Listener, error), log *slog.Logger) (*upgrade, error) {
+	u := &upgrade{open: open, log: log}
 	u.ctx, u.cancel = context.WithCancel(context.Background())
 	flip, err := tableflip.New(tableflip.Options{PIDFile: pidFile})
 	if errors.Is(err, tableflip.ErrNotSupported) && pidFile == "" {
@@ -43,12 +45,12 @@ func newUpgrade(pidFile string, log *slog.Logger) (*upgrade, error) {
 	return u, nil
 }
 
-// listen is net.Listen, or the same socket from the process before.
+// listen opens a socket, or has it from the process before.
 func (u *upgrade) listen(network, addr string) (net.Listener, error) {
 	if u.flip == nil {
-		return net.Listen(network, addr)
+		return u.open(network, addr)
 	}
-	return u.flip.Listen(network, addr)
+	return u.flip.ListenWithCallback(network, addr, u.open)
 }
 
 // ready tells the process before, if there is one, to end.

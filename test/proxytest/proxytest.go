@@ -33,6 +33,9 @@ const (
 	stopTimeout  = 20 * time.Second
 )
 
+// maxAddrs is how many addresses a process may listen on.
+const maxAddrs = 16
+
 // signsOfTrouble are what a process must not say.
 var signsOfTrouble = []string{"panic", "DATA RACE", "fatal error"}
 
@@ -44,7 +47,7 @@ type Proxy struct {
 	t       testing.TB
 	cmd     *exec.Cmd // the first
 	pidFile string
-	addr    string
+	addrs   []string
 	exited  chan struct{} // all of them
 	killed  bool
 
@@ -73,25 +76,38 @@ func Start(t testing.TB, upstreamURL string, flags ...string) *Proxy {
 		t.Fatal(err)
 	}
 	p := &Proxy{t: t, cmd: cmd, pidFile: pidFile, exited: make(chan struct{})}
-	addr := make(chan string, 1)
+	addrs := make(chan string, maxAddrs)
 	go func() {
 		defer close(p.exited)
-		p.listen(stderr, addr)
+		p.listen(stderr, addrs)
 		cmd.Wait()
 	}()
 	t.Cleanup(p.cleanUp)
-	select {
-	case p.addr = <-addr:
-	case <-p.exited:
-		t.Fatalf("%s did not start", strings.Join(cmd.Args, " "))
-	case <-time.After(startTimeout):
-		t.Fatalf("%s does not say that it listens", strings.Join(cmd.Args, " "))
+	for len(p.addrs) < addresses(cmd.Args) {
+		select {
+		case addr := <-addrs:
+			p.addrs = append(p.addrs, addr)
+		case <-p.exited:
+			t.Fatalf("%s did not start", strings.Join(cmd.Args, " "))
+		case <-time.After(startTimeout):
+			t.Fatalf("%s does not say that it listens", strings.Join(cmd.Args, " "))
+		}
 	}
 	return p
 }
 
-// listen keeps what the process says and sends the address it listens on.
-func (p *Proxy) listen(stderr io.Reader, addr chan<- string) {
+// addresses returns how many addresses the arguments say to listen on.
+func addresses(args []string) (n int) {
+	for i, arg := range args[1:] {
+		if args[i] == "--listen" {
+			n += 1 + strings.Count(arg, ",")
+		}
+	}
+	return n
+}
+
+// listen keeps what the process says and sends the addresses it listens on.
+func (p *Proxy) listen(stderr io.Reader, addrs chan<- string) {
 	lines := bufio.NewReader(stderr)
 	for {
 		line, err := lines.ReadString('\n')
@@ -100,7 +116,7 @@ func (p *Proxy) listen(stderr io.Reader, addr chan<- string) {
 		p.mu.Unlock()
 		if match := listening.FindStringSubmatch(line); match != nil {
 			select {
-			case addr <- match[1]:
+			case addrs <- match[1]:
 			default:
 			}
 		}
@@ -144,10 +160,11 @@ func (p *Proxy) Output() string {
 	return p.output.String()
 }
 
-// Addr returns the host:port the process listens on.
-func (p *Proxy) Addr() string {
-	return p.addr
-}
+// Addr returns the host:port the process listens on, besides what the flags say.
+func (p *Proxy) Addr() string { return p.addrs[0] }
+
+// Addrs returns all that the process listens on, Addr first.
+func (p *Proxy) Addrs() []string { return p.addrs }
 
 // PidFile returns the file that the process id is in.
 func (p *Proxy) PidFile() string { return p.pidFile }
@@ -165,14 +182,14 @@ func (p *Proxy) Pid() int {
 // Dial opens a raw connection.
 func (p *Proxy) Dial(t testing.TB) *wire.Conn {
 	t.Helper()
-	return wire.Dial(t, "tcp", p.addr)
+	return wire.Dial(t, "tcp", p.Addr())
 }
 
 // Client returns a client that speaks protocol 2 or 3, never sends a command
 // twice, and is closed when the test ends.
 func (p *Proxy) Client(t testing.TB, protocol int) *redis.Client {
 	t.Helper()
-	client := redis.NewClient(&redis.Options{Addr: p.addr, Protocol: protocol, MaxRetries: -1})
+	client := redis.NewClient(&redis.Options{Addr: p.Addr(), Protocol: protocol, MaxRetries: -1})
 	t.Cleanup(func() { client.Close() })
 	return client
 }
