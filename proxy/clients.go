@@ -2,8 +2,11 @@ package proxy
 
 import (
 	"bytes"
+	"cmp"
+	"maps"
 	"math/rand/v2"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -41,6 +44,15 @@ func (c *clients) remove(s *session) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	delete(c.byID, s.id)
+}
+
+// all returns the sessions in the order of their numbers.
+func (c *clients) all() []*session {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	sessions := slices.Collect(maps.Values(c.byID))
+	slices.SortFunc(sessions, func(a, b *session) int { return cmp.Compare(a.id, b.id) })
+	return sessions
 }
 
 // find returns the session of a number in decimal, or nil.
@@ -91,25 +103,23 @@ func (o *output) privateID() int64 {
 	return o.private.ClientID()
 }
 
-// kill handles CLIENT KILL ID for a client of this proxy.
-func (s *session) kill(cmd redcon.Command) {
-	other := s.server.clients.find(cmd.Args[3])
-	if other == nil {
-		s.forward(cmd)
-		return
-	}
-	s.reply([]byte(":1\r\n"))
-	if other == s {
-		s.quit = true
-		s.out.endAfter()
-		return
-	}
-	other.out.cut()
-}
+// ownFields are what the upstream says of a connection of its own and is not so for
+// the client.
+var ownFields = regexp.MustCompile(`\b(id|addr|laddr|name|age)=\S*`)
 
-// infoFields are what CLIENT INFO says of the shared connection and is not so
-// for the client.
-var infoFields = regexp.MustCompile(`\b(id|addr|laddr|name)=\S*`)
+// upstreamSocket matches what says that a connection upstream is a unix socket.
+var upstreamSocket = regexp.MustCompile(`( flags=[A-Za-z]+)U`)
+
+// withOwnFields returns a line of CLIENT LIST or CLIENT INFO with the client's own
+// fields.
+func withOwnFields(line string, own map[string]string) string {
+	line = strings.Replace(line, " flags=U ", " flags=N ", 1)
+	line = upstreamSocket.ReplaceAllString(line, "$1")
+	return ownFields.ReplaceAllStringFunc(line, func(field string) string {
+		key, _, _ := strings.Cut(field, "=")
+		return key + "=" + own[key]
+	})
+}
 
 // info handles CLIENT INFO.
 func (s *session) info(cmd redcon.Command) {
@@ -123,14 +133,7 @@ func (s *session) info(cmd redcon.Command) {
 		return
 	}
 	kind := reply[0]
-	own := map[string]string{
-		"id": strconv.FormatInt(s.id, 10), "name": string(s.name),
-		"addr": s.conn.RemoteAddr().String(), "laddr": s.conn.LocalAddr().String(),
-	}
-	text := infoFields.ReplaceAllStringFunc(string(bytes.TrimSuffix(line, []byte("\r\n"))), func(field string) string {
-		key, _, _ := strings.Cut(field, "=")
-		return key + "=" + own[key]
-	})
+	text := withOwnFields(string(bytes.TrimSuffix(line, []byte("\r\n"))), s.ownFields())
 	patched := redcon.AppendBulkString(nil, text)
 	patched[0] = kind
 	s.reply(patched)

@@ -49,6 +49,7 @@ func (s *session) become(next backend.Identity, command []byte) (reply []byte, o
 	}
 	s.useStream(stream)
 	s.identity = next
+	s.show()
 	return reply, true
 }
 
@@ -122,8 +123,7 @@ func (s *session) hello(cmd redcon.Command) {
 	}
 	s.reply(reply)
 	if ok && name != nil {
-		s.name = bytes.Clone(name)
-		s.forgetName()
+		s.setName(name)
 	}
 }
 
@@ -181,12 +181,14 @@ func (s *session) client(cmd redcon.Command) {
 		s.answer(cmd, redcon.AppendInt(nil, s.id))
 	case sub == "INFO" && len(args) == 0:
 		s.info(cmd)
-	case sub == "KILL" && len(args) == 2 && strings.EqualFold(string(args[0]), "ID"):
+	case sub == "LIST":
+		s.list(cmd)
+	case sub == "KILL":
 		s.kill(cmd)
 	case sub == "GETNAME" && len(args) == 0:
 		s.answer(cmd, s.nameReply())
 	case sub == "SETNAME" && len(args) == 1:
-		s.setName(cmd)
+		s.askName(cmd)
 	case sub == "REPLY" && len(args) == 1:
 		s.clientReply(cmd)
 	case sub == "TRACKING" || sub == "CACHING" || sub == "NO-EVICT" || sub == "NO-TOUCH":
@@ -220,22 +222,23 @@ func (s *session) nameReply() []byte {
 	return []byte("$-1\r\n")
 }
 
-// setName has the upstream check the name.
-func (s *session) setName(cmd redcon.Command) {
+// askName handles CLIENT SETNAME: it has the upstream check the name.
+func (s *session) askName(cmd redcon.Command) {
 	reply, err := s.ask(s.stream, cmd.Raw)
 	if err != nil {
 		return
 	}
 	s.reply(reply)
 	if bytes.Equal(reply, replyOK) {
-		s.name = bytes.Clone(cmd.Args[2])
-		s.forgetName()
+		s.setName(cmd.Args[2])
 	}
 }
 
-// forgetName has the shared connection lose the name that the upstream has
-// checked there.
-func (s *session) forgetName() {
+// setName gives the client a name that the upstream has found to be one, and has
+// the shared connection lose it.
+func (s *session) setName(name []byte) {
+	s.name = bytes.Clone(name)
+	s.show()
 	s.requests = append(s.requests, backend.Request{
 		Bytes: []byte("*3\r\n$6\r\nCLIENT\r\n$7\r\nSETNAME\r\n$0\r\n\r\n"), Discard: true,
 	})
@@ -288,6 +291,7 @@ func (s *session) reset(cmd redcon.Command) {
 	s.setLoggedIn(!s.server.asksForPassword())
 	s.name = nil
 	s.identity = s.server.config.Backend.Default()
+	s.show()
 	s.submit()
 	s.useStream(s.server.config.Backend.Lane(s.identity))
 	s.reply([]byte("+RESET\r\n"))

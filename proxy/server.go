@@ -38,6 +38,7 @@ type Server struct {
 	config   Config
 	log      *slog.Logger
 	clients  clients
+	newcomer shown // of a session that has said nothing yet
 	settings atomic.Pointer[Settings]
 
 	mu       sync.Mutex
@@ -51,8 +52,9 @@ type Server struct {
 func New(config Config) *Server {
 	s := &Server{
 		config: config, log: config.Logger,
-		conns:   make(map[*clientConn]bool),
-		clients: newClients(),
+		conns:    make(map[*clientConn]bool),
+		clients:  newClients(),
+		newcomer: shown{identity: config.Backend.Default()},
 	}
 	s.empty.L = &s.mu
 	s.Change(config.Settings)

@@ -2,6 +2,7 @@ package proxy
 
 import (
 	"errors"
+	"sync/atomic"
 	"time"
 
 	"github.com/tidwall/redcon"
@@ -30,6 +31,8 @@ type session struct {
 	conn     *clientConn
 	out      output
 	id       int64
+	began    time.Time
+	shown    atomic.Pointer[shown]
 	name     []byte // CLIENT SETNAME
 	identity backend.Identity
 	stream   backend.Lane
@@ -53,8 +56,9 @@ type session struct {
 func newSession(server *Server, conn *clientConn) *session {
 	s := &session{
 		server: server, conn: conn,
-		identity: server.config.Backend.Default(),
+		identity: server.config.Backend.Default(), began: time.Now(),
 	}
+	s.shown.Store(&server.newcomer)
 	s.id = server.clients.add(s)
 	settings := server.settings.Load()
 	s.out.init(conn.Conn, settings.OutputLimit, settings.WriteTimeout)
