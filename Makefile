@@ -43,6 +43,9 @@ bench-cost: ## what each limiter costs Redis
 bench-go: ## the hot functions, with their allocations
 	go test -run '^$$' -bench . -skip Cost -benchmem ./...
 
+pictures: ## draw the pictures of docs/limits.md
+	go run ./docs/pictures docs
+
 lint: ## check formatting, go vet, staticcheck
 	@unformatted=$$(gofmt -l .); [ -z "$$unformatted" ] || { echo "gofmt -w $$unformatted"; exit 1; }
 	go vet ./...
@@ -50,5 +53,5 @@ lint: ## check formatting, go vet, staticcheck
 
 ci: lint test ## what has to pass before a change goes in
 
-.PHONY: help build run test fuzz chaos bench bench-proxy bench-cost bench-go lint ci
+.PHONY: help build run test fuzz chaos bench bench-proxy bench-cost bench-go pictures lint ci
 .DEFAULT_GOAL := help
