@@ -169,6 +169,7 @@ func patchID(reply []byte, id int64) []byte {
 func (s *session) client(cmd redcon.Command) {
 	cmd = s.server.clients.translate(cmd)
 	if s.owned(cmd) {
+		s.noteReplyMode(cmd)
 		return
 	}
 	if len(cmd.Args) < 2 || s.stream.NeedsAuth() {
@@ -261,6 +262,21 @@ func (s *session) clientReply(cmd redcon.Command) {
 	}
 }
 
+// noteReplyMode takes note of what CLIENT REPLY may have set on a wire, for RESET.
+func (s *session) noteReplyMode(cmd redcon.Command) {
+	if len(cmd.Args) != 3 || !bytes.EqualFold(cmd.Args[1], []byte("REPLY")) {
+		return
+	}
+	switch strings.ToUpper(string(cmd.Args[2])) {
+	case "ON":
+		s.muted = false
+	case "OFF":
+		s.muted = true
+	case "SKIP":
+		s.skip = !s.muted
+	}
+}
+
 // script handles SCRIPT. After SCRIPT FLUSH the limiter scripts are loaded
 // again right behind it, for the commands that follow.
 func (s *session) script(cmd redcon.Command) {
@@ -278,7 +294,8 @@ func (s *session) script(cmd redcon.Command) {
 	}
 }
 
-// reset handles RESET: the session is as it was when it began.
+// reset handles RESET: the session is as it was when it began. After CLIENT
+// REPLY SKIP it is not answered, after CLIENT REPLY OFF it is.
 func (s *session) reset(cmd redcon.Command) {
 	if len(cmd.Args) != 1 {
 		s.forward(cmd)
@@ -287,7 +304,7 @@ func (s *session) reset(cmd redcon.Command) {
 	if s.leavePrivate() != nil {
 		return
 	}
-	s.muted, s.skip, s.skipping = false, false, false
+	s.muted, s.skip = false, false
 	s.setLoggedIn(!s.server.asksForPassword())
 	s.name = nil
 	s.identity = s.server.config.Backend.Default()

@@ -55,10 +55,12 @@ func (s *session) holdPrivate() bool {
 	return s.out.private != nil
 }
 
-// startMulti handles MULTI: the transaction lives on a private connection.
+// startMulti handles MULTI: the transaction lives on a private connection. That
+// of a muted session is a wire from the beginning: within it, the upstream could
+// not be told of that any more.
 func (s *session) startMulti(cmd redcon.Command) {
-	if s.sticky {
-		s.forward(cmd)
+	if s.sticky || s.muted {
+		s.stick(cmd)
 		return
 	}
 	if s.goPrivate() {
@@ -96,6 +98,10 @@ func (s *session) watch(cmd redcon.Command) {
 
 // unwatch handles UNWATCH.
 func (s *session) unwatch(cmd redcon.Command) {
+	if s.sticky {
+		s.forward(cmd)
+		return
+	}
 	s.submit()
 	if len(cmd.Args) == 1 && !s.multi {
 		s.watching = false
@@ -106,7 +112,9 @@ func (s *session) unwatch(cmd redcon.Command) {
 // block handles a command that may wait for something: meanwhile nobody else's
 // commands may stand behind it.
 func (s *session) block(cmd redcon.Command) {
-	if s.sticky || s.goPrivate() {
+	if s.sticky {
+		s.forward(cmd)
+	} else if s.goPrivate() {
 		s.blocking = !s.multi
 		s.add(backend.Request{Bytes: cmd.Raw, Blocks: true})
 		s.submit()
@@ -209,6 +217,26 @@ func errorScript(text string) []byte {
 	return redcon.AppendBulkString(b, text)
 }
 
+// resetWire resets the private connection of a wire, and waits for what it brings
+// until then. After CLIENT REPLY SKIP, which may have been refused or queued,
+// another command goes before the RESET: if it is not answered, neither would
+// the RESET have been.
+func (s *session) resetWire() error {
+	p := newProbe(s.id)
+	s.out.setProbe(p)
+	if s.skipping {
+		s.forward(p.command())
+	}
+	s.forward(redcon.Command{Raw: []byte("*1\r\n$5\r\nRESET\r\n")})
+	if err := s.submit(); err != nil {
+		return err
+	}
+	s.out.awaitProbe(resetWait)
+	s.out.setProbe(nil)
+	s.skipping = s.skipping && !p.marked
+	return nil
+}
+
 // resetWait bounds how long RESET waits for the upstream to have answered all
 // that a wire was used for.
 const resetWait = 5 * time.Second
@@ -217,13 +245,9 @@ const resetWait = 5 * time.Second
 // has been given all that was sent on it before.
 func (s *session) leavePrivate() error {
 	if s.sticky {
-		s.submit()
-		s.out.expectReset()
-		s.forward(redcon.Command{Raw: []byte("*1\r\n$5\r\nRESET\r\n")})
-		if err := s.submit(); err != nil {
+		if err := s.resetWire(); err != nil {
 			return err
 		}
-		s.out.awaitReset(resetWait)
 	} else if err := s.settleOn(); err != nil {
 		return err
 	}

@@ -1,7 +1,6 @@
 package proxy
 
 import (
-	"bytes"
 	"errors"
 	"net"
 	"sync"
@@ -45,23 +44,23 @@ type output struct {
 	writers sync.WaitGroup
 	attempt writeAttempt
 
-	mu        sync.Mutex
-	changed   sync.Cond
-	waiting   bool // somebody waits for changed
-	buf       []byte
-	spare     []byte
-	locals    []local
-	owed      int    // replies the upstream has yet to send
-	answered  uint64 // replies it has sent
-	size      int    // bytes of the reply at hand
-	mean      int    // bytes of a reply, a moving average
-	capture   bool   // replies go to captured
-	captured  []byte
-	resetting bool // RESET was sent on a connection that passes everything
-	marked    bool // the upstream's reader will flush
-	writing   bool // somebody writes what was in buf
-	ending    bool // close when all is written
-	err       error
+	mu       sync.Mutex
+	changed  sync.Cond
+	waiting  bool // somebody waits for changed
+	buf      []byte
+	spare    []byte
+	locals   []local
+	owed     int    // replies the upstream has yet to send
+	answered uint64 // replies it has sent
+	size     int    // bytes of the reply at hand
+	mean     int    // bytes of a reply, a moving average
+	capture  bool   // replies go to captured
+	captured []byte
+	probe    *probe // among what a wire brings, or nil
+	marked   bool   // the upstream's reader will flush
+	writing  bool   // somebody writes what was in buf
+	ending   bool   // close when all is written
+	err      error
 
 	// The session's private connection. When transient it is given back as
 	// soon as nothing is owed.
@@ -148,14 +147,13 @@ func (o *output) Broken() (flush bool) {
 }
 
 // Raw implements backend.Sink. It waits while the client has too much unread.
-// The reply to RESET stays with the proxy.
 func (o *output) Raw(b []byte, first bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if first && o.resetting && bytes.Equal(b, replyReset) {
-		o.resetting = false
-		o.wake()
-		return
+	if o.probe != nil {
+		if b = o.probe.take(b, first); o.probe.done {
+			o.wake()
+		}
 	}
 	for len(o.buf) > unreadBytes && o.err == nil {
 		o.mu.Unlock()
@@ -337,18 +335,4 @@ func (o *output) wake() {
 		o.waiting = false
 		o.changed.Broadcast()
 	}
-}
-
-var replyReset = []byte("+RESET\r\n")
-
-// expectReset has the next reply to RESET stay with the proxy.
-func (o *output) expectReset() {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	o.resetting = true
-}
-
-// awaitReset waits for that reply, for at most d.
-func (o *output) awaitReset(d time.Duration) {
-	o.waitFor(d, func() bool { return !o.resetting })
 }

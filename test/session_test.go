@@ -424,6 +424,15 @@ var sessionScenarios = []struct{ name, steps string }{
 		a: GET k
 		a: CLIENT REPLY SKIP | MULTI | SET k 2 | EXEC -> 2
 		a: GET k`},
+	{"reset after replies were skipped", `
+		a: WATCH k
+		a: CLIENT REPLY SKIP | RESET | GET k -> 1
+		a: SSUBSCRIBE c | CLIENT REPLY SKIP | RESET | GET k -> 3
+		a: CLIENT REPLY SKIP | RESET | GET k -> 1
+		a: MULTI | CLIENT SETNAME x | DISCARD | CLIENT REPLY SKIP | RESET | GET k -> 4
+		a: MULTI | CLIENT REPLY SKIP | RESET | GET k -> 4
+		a: CLIENT REPLY OFF | MULTI | SET k 1 | RESET | GET k -> 2
+		a: CLIENT REPLY OFF | RESET | GET k -> 2`},
 	{"scripts", `
 		a: SCRIPT LOAD return~1
 		a: EVALSHA e0e1f9fabfc9d4800c877a703b823ac0578ff8db 0
