@@ -36,6 +36,7 @@ type clientConn struct {
 	draining atomic.Bool
 	ended    atomic.Bool
 	refused  bool
+	idle     idleness // guarded by the server's mu
 
 	// Of a connection that a loop may serve.
 	socket  *socket

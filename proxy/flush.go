@@ -1,6 +1,8 @@
 package proxy
 
 import (
+	"errors"
+	"os"
 	"syscall"
 	"time"
 )
@@ -34,6 +36,7 @@ func (o *output) Flush() {
 		b := o.take()
 		if o.socket == nil {
 			o.writers.Add(1)
+			o.unwritten = len(b)
 			go o.writeOn(b, b)
 			break
 		}
@@ -45,6 +48,7 @@ func (o *output) Flush() {
 			o.fail(err)
 		} else if len(rest) > 0 {
 			o.writers.Add(1)
+			o.unwritten = len(rest)
 			go o.writeOn(rest, b)
 			break
 		}
@@ -73,6 +77,7 @@ func (o *output) take() []byte {
 // written says that b may be used again; o.mu is held.
 func (o *output) written(b []byte) {
 	o.writing = false
+	o.writes++
 	if cap(b) <= keptOutput {
 		o.spare = b[:0]
 	}
@@ -94,13 +99,26 @@ func (o *output) writeNow(b []byte) (rest []byte, err error) {
 	return b[max(w.n, 0):], w.err
 }
 
+// patientPiece is how much is written at a time. Of each the client has to take
+// some in time.
+const patientPiece = 256 << 10
+
 // writeOn writes rest, the end of buffer b, and all that comes meanwhile.
 func (o *output) writeOn(rest, b []byte) {
 	defer o.writers.Done()
 	for {
 		o.conn.SetWriteDeadline(time.Now().Add(o.patient))
-		_, err := o.conn.Write(rest)
+		n, err := o.conn.Write(rest[:min(len(rest), patientPiece)])
+		rest = rest[n:]
+		if n > 0 && errors.Is(err, os.ErrDeadlineExceeded) {
+			err = nil // it takes some
+		}
 		o.mu.Lock()
+		o.unwritten = len(rest)
+		if err == nil && len(rest) > 0 && o.err == nil {
+			o.mu.Unlock()
+			continue
+		}
 		if err != nil {
 			o.writing = false
 			o.fail(err)
@@ -116,6 +134,7 @@ func (o *output) writeOn(rest, b []byte) {
 		}
 		b = o.take()
 		rest = b
+		o.unwritten = len(rest)
 		o.mu.Unlock()
 	}
 }

@@ -3,6 +3,7 @@ package proxy
 import (
 	"errors"
 	"io"
+	"sync/atomic"
 
 	"github.com/tidwall/redcon"
 )
@@ -50,6 +51,7 @@ type guard struct {
 	src           io.Reader
 	authenticated bool // the client may send large commands
 	most          int  // bytes of a command
+	reads         atomic.Uint32
 
 	*input     // nil while the client is idle
 	r, w   int // buf[r:w] is read and not parsed

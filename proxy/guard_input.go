@@ -77,7 +77,7 @@ func (g *guard) fill(p []byte) error {
 	n, err := g.src.Read(g.buf[g.w:])
 	g.w += n
 	g.full = g.w == len(g.buf)
-	return progress(n, err)
+	return g.progress(n, err)
 }
 
 // await reads from a client that may be idle for long.
@@ -94,13 +94,14 @@ func (g *guard) await(p []byte) error {
 		g.w = copy(g.buf, p[:n])
 		g.full = n == len(p)
 	}
-	return progress(n, err)
+	return g.progress(n, err)
 }
 
 // progress is the outcome of a read. An error that came with bytes will come
 // again. None is kept: a deadline can be lifted.
-func progress(n int, err error) error {
+func (g *guard) progress(n int, err error) error {
 	if n > 0 {
+		g.reads.Add(1)
 		return nil
 	}
 	if err == nil {

@@ -113,6 +113,7 @@ func (s *session) unwatch(cmd redcon.Command) {
 // commands may stand behind it.
 func (s *session) block(cmd redcon.Command) {
 	if s.sticky {
+		s.out.listen(false) // how long it waits can't be seen
 		s.forward(cmd)
 	} else if s.goPrivate() {
 		s.blocking = !s.multi
@@ -156,6 +157,18 @@ func (s *session) stick(cmd redcon.Command) {
 		s.passReplyMode()
 	}
 	s.forward(cmd)
+}
+
+// subscribe handles what begins a subscription.
+func (s *session) subscribe(cmd redcon.Command) {
+	s.stick(cmd)
+	s.out.listen(true)
+}
+
+// monitor handles MONITOR.
+func (s *session) monitor(cmd redcon.Command) {
+	s.stick(cmd)
+	s.out.listen(false)
 }
 
 // passReplyMode tells the upstream what CLIENT REPLY has asked of the proxy so
@@ -258,6 +271,7 @@ func (s *session) leavePrivate() error {
 	if private != nil {
 		private.Discard()
 	}
+	s.out.listenNoMore()
 	s.multi, s.watching, s.blocking, s.sticky = false, false, false, false
 	return nil
 }

@@ -44,23 +44,30 @@ type output struct {
 	writers sync.WaitGroup
 	attempt writeAttempt
 
-	mu       sync.Mutex
-	changed  sync.Cond
-	waiting  bool // somebody waits for changed
-	buf      []byte
-	spare    []byte
-	locals   []local
-	owed     int    // replies the upstream has yet to send
-	answered uint64 // replies it has sent
-	size     int    // bytes of the reply at hand
-	mean     int    // bytes of a reply, a moving average
-	capture  bool   // replies go to captured
-	captured []byte
-	probe    *probe // among what a wire brings, or nil
-	marked   bool   // the upstream's reader will flush
-	writing  bool   // somebody writes what was in buf
-	ending   bool   // close when all is written
-	err      error
+	mu        sync.Mutex
+	changed   sync.Cond
+	waiting   bool // somebody waits for changed
+	buf       []byte
+	spare     []byte
+	unwritten int    // bytes that were in buf and are being written
+	writes    uint32 // done
+	locals    []local
+	owed      int    // replies the upstream has yet to send
+	answered  uint64 // replies it has sent
+	size      int    // bytes of the reply at hand
+	mean      int    // bytes of a reply, a moving average
+	capture   bool   // replies go to captured
+	captured  []byte
+	probe     *probe // among what a wire brings, or nil
+	marked    bool   // the upstream's reader will flush
+	writing   bool   // somebody writes what was in buf
+	ending    bool   // close when all is written
+	err       error
+
+	// What comes without being asked for.
+	listening  bool // the client waits for it
+	subscribed bool // and it may be messages
+	subscriber unreadLimit
 
 	// The session's private connection. When transient it is given back as
 	// soon as nothing is owed.
@@ -146,7 +153,8 @@ func (o *output) Broken() (flush bool) {
 	return flush
 }
 
-// Raw implements backend.Sink. It waits while the client has too much unread.
+// Raw implements backend.Sink. It waits while the client has too much unread,
+// unless that is a subscriber: whoever publishes is not to wait for it.
 func (o *output) Raw(b []byte, first bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -155,6 +163,21 @@ func (o *output) Raw(b []byte, first bool) {
 			o.wake()
 		}
 	}
+	if o.subscribed && o.subscriber.bounded() {
+		if o.subscriber.exceeded(len(o.buf)+o.unwritten+len(b), time.Now()) {
+			o.fail(errOverflow)
+		}
+	} else {
+		o.awaitReading()
+	}
+	if o.err == nil {
+		o.buf = append(o.buf, b...)
+	}
+}
+
+// awaitReading waits until the client has not too much unread; o.mu is held and
+// let go meanwhile.
+func (o *output) awaitReading() {
 	for len(o.buf) > unreadBytes && o.err == nil {
 		o.mu.Unlock()
 		o.Flush()
@@ -162,9 +185,6 @@ func (o *output) Raw(b []byte, first bool) {
 		if len(o.buf) > unreadBytes && o.err == nil {
 			o.wait()
 		}
-	}
-	if o.err == nil {
-		o.buf = append(o.buf, b...)
 	}
 }
 

@@ -34,9 +34,10 @@ var kinds = []struct {
 	}},
 	{(*session).blockIf, []string{"XREAD", "XREADGROUP"}},
 	{(*session).wait, []string{"WAIT", "WAITAOF"}},
+	{(*session).subscribe, []string{"SUBSCRIBE", "PSUBSCRIBE", "SSUBSCRIBE"}},
+	{(*session).monitor, []string{"MONITOR", "SYNC", "PSYNC"}},
 	{(*session).stick, []string{
-		"SUBSCRIBE", "UNSUBSCRIBE", "PSUBSCRIBE", "PUNSUBSCRIBE", "SSUBSCRIBE", "SUNSUBSCRIBE",
-		"MONITOR", "READONLY", "READWRITE", "ASKING", "SYNC", "PSYNC", "REPLCONF",
+		"UNSUBSCRIBE", "PUNSUBSCRIBE", "SUNSUBSCRIBE", "READONLY", "READWRITE", "ASKING", "REPLCONF",
 	}},
 	{(*session).hello, []string{"HELLO"}},
 	{(*session).auth, []string{"AUTH"}},

@@ -112,6 +112,7 @@ func (s *Server) Serve() error {
 	if err != nil {
 		return err
 	}
+	defer s.disconnectIdle()()
 	return redcon.Serve(ln, s.handle, nil, nil)
 }
 

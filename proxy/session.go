@@ -62,6 +62,7 @@ func newSession(server *Server, conn *clientConn) *session {
 	s.id = server.clients.add(s)
 	settings := server.settings.Load()
 	s.out.init(conn.Conn, settings.OutputLimit, settings.WriteTimeout)
+	s.out.subscriber.OutputLimits = &settings.SubscriberLimits
 	s.loggedIn = !server.asksForPassword()
 	s.useStream(server.config.Backend.Lane(s.identity))
 	return s

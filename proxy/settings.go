@@ -20,9 +20,16 @@ type Settings struct {
 	// OutputLimit is how many bytes of finished replies may wait for a client
 	// to read them before it is disconnected. Default 256 MiB.
 	OutputLimit int
+	// SubscriberLimits are how many bytes of messages may wait for a subscriber.
+	// Default DefaultSubscriberLimits.
+	SubscriberLimits OutputLimits
 	// WriteTimeout is how long a client may take no bytes of what is written
 	// to it. Default 1 minute.
 	WriteTimeout time.Duration
+	// IdleTimeout is how long a client may neither send nor be sent anything
+	// before it is disconnected. Subscribers, clients that wait for a blocking
+	// command and those of MONITOR may for ever. Default 0: all may.
+	IdleTimeout time.Duration
 	// Users are whom the proxy itself asks for a password. None: nobody.
 	Users Users
 	// Refuse names commands that are answered with an error.
@@ -32,13 +39,16 @@ type Settings struct {
 }
 
 // Change changes the settings. Those who are connected stay, with the
-// OutputLimit and WriteTimeout they came with.
+// limits and WriteTimeout they came with.
 func (s *Server) Change(settings Settings) {
 	if settings.MaxClients <= 0 {
 		settings.MaxClients = DefaultMaxClients
 	}
 	if settings.OutputLimit <= 0 {
 		settings.OutputLimit = DefaultOutputLimit
+	}
+	if settings.SubscriberLimits == (OutputLimits{}) {
+		settings.SubscriberLimits = DefaultSubscriberLimits
 	}
 	if settings.WriteTimeout <= 0 {
 		settings.WriteTimeout = DefaultWriteTimeout

@@ -41,6 +41,8 @@ func TestWrongUsageIsOneLine(t *testing.T) {
 		{[]string{"serve", "--nosuch"}, nil, 2, "--nosuch"},
 		{[]string{"serve", "--max-clients", "many"}, nil, 2, "max-clients"},
 		{[]string{"serve", "--max-clients", "-1"}, nil, 2, "max-clients"},
+		{[]string{"serve", "--idle-timeout", "-1s"}, nil, 2, "idle-timeout"},
+		{[]string{"serve", "--pubsub-output-limit", "32mb 8mb"}, nil, 2, "pubsub-output-limit"},
 		{[]string{"serve", "--listen", "nonsense"}, nil, 2, "listen"},
 		{[]string{"serve", "--listen", "0.0.0.0:0"}, nil, 2, "listen"},
 		{[]string{"serve", "--listen", "127.0.0.1:0,0.0.0.0:0"}, nil, 2, "0.0.0.0:0"},

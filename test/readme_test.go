@@ -91,7 +91,7 @@ func TestReadmeListsTheFlags(t *testing.T) {
 		if !strings.HasPrefix(match[2], "   ") { // the flag has a value
 			value = ""
 		}
-		if set := regexp.MustCompile(`\(default ([^)\s]+)\)$`).FindStringSubmatch(match[2]); set != nil {
+		if set := regexp.MustCompile(`\(default ([^)]+)\)$`).FindStringSubmatch(match[2]); set != nil {
 			value = strings.Trim(set[1], `"[]`)
 		}
 		want = append(want, fmt.Sprintf("--%s = %s", match[1], value))

@@ -12,15 +12,16 @@ import (
 // live are the settings that may change while cellproxy serves.
 var live = map[string]bool{
 	"on-upstream-failure": true, "write-timeout": true, "shutdown-timeout": true, "max-clients": true,
-	"client-output-limit": true, "requirepass": true, "users-file": true, "refuse": true, "log-level": true,
+	"client-output-limit": true, "pubsub-output-limit": true, "idle-timeout": true, "requirepass": true, "users-file": true, "refuse": true, "log-level": true,
 }
 
 // settings are how clients are to be treated.
 func (c *serveConfig) settings() (proxy.Settings, error) {
 	users, err := readUsers(c.requirepass, c.usersFile)
+	subscriberLimits, _ := parseOutputLimits(c.pubsubLimit) // it has been validated
 	return proxy.Settings{
-		MaxClients: c.maxClients, OutputLimit: c.outputLimit, WriteTimeout: c.writeTimeout,
-		Users: users, Refuse: c.refuse,
+		MaxClients: c.maxClients, OutputLimit: c.outputLimit, SubscriberLimits: subscriberLimits,
+		WriteTimeout: c.writeTimeout, IdleTimeout: c.idleTimeout, Users: users, Refuse: c.refuse,
 	}, err
 }
 

@@ -32,6 +32,8 @@ type serveConfig struct {
 	shutdownTimeout time.Duration
 	maxClients      int
 	outputLimit     int
+	pubsubLimit     string
+	idleTimeout     time.Duration
 	refuse          []string
 	requirepass     string
 	usersFile       string
@@ -89,6 +91,8 @@ func (c *serveConfig) addFlags(flags *pflag.FlagSet) {
 	flags.DurationVar(&c.shutdownTimeout, "shutdown-timeout", 10*time.Second, "how long clients may take to finish at shutdown")
 	flags.IntVar(&c.maxClients, "max-clients", proxy.DefaultMaxClients, "how many clients may be connected")
 	flags.IntVar(&c.outputLimit, "client-output-limit", proxy.DefaultOutputLimit, "bytes of finished replies that may wait for a client to read them")
+	flags.StringVar(&c.pubsubLimit, "pubsub-output-limit", "32mb 8mb 60", "how much may wait for a subscriber to read it: at most, and for longer than so many seconds; 0: any")
+	flags.DurationVar(&c.idleTimeout, "idle-timeout", 0, "how long a client may be idle, unless it is subscribed, blocked or monitoring; 0: for ever")
 	flags.StringVar(&c.requirepass, "requirepass", "", "password that clients must give (user default); better set by CELLPROXY_REQUIREPASS")
 	flags.StringVar(&c.usersFile, "users-file", "", "file of users who may connect, a line each: name password, or name #sha256")
 	flags.StringSliceVar(&c.refuse, "refuse", proxy.DefaultRefuse, "commands to refuse; DEBUG and SHUTDOWN may be worth adding")
@@ -110,6 +114,12 @@ func (c *serveConfig) validate() error {
 		if d <= 0 {
 			return fmt.Errorf("invalid --%s: %w", name, errNotPositive)
 		}
+	}
+	if c.idleTimeout < 0 {
+		return errors.New("invalid --idle-timeout: must not be negative")
+	}
+	if _, err := parseOutputLimits(c.pubsubLimit); err != nil {
+		return fmt.Errorf("invalid --pubsub-output-limit: %w", err)
 	}
 	if _, err := backend.ParsePolicy(c.onFailure); err != nil {
 		return fmt.Errorf("invalid --on-upstream-failure: %w", err)
