@@ -165,6 +165,12 @@ func patchID(reply []byte, id int64) []byte {
 	return append(patched, reply[at+end:]...)
 }
 
+// ownClient are the subcommands of CLIENT that change a connection, those of
+// Valkey included. Others that it has for clients it has for all of them.
+var ownClient = map[string]bool{
+	"TRACKING": true, "CACHING": true, "NO-EVICT": true, "NO-TOUCH": true, "CAPA": true, "IMPORT-SOURCE": true,
+}
+
 // client handles CLIENT: what it says about the session's own connection.
 func (s *session) client(cmd redcon.Command) {
 	cmd = s.server.clients.translate(cmd)
@@ -192,7 +198,7 @@ func (s *session) client(cmd redcon.Command) {
 		s.askName(cmd)
 	case sub == "REPLY" && len(args) == 1:
 		s.clientReply(cmd)
-	case sub == "TRACKING" || sub == "CACHING" || sub == "NO-EVICT" || sub == "NO-TOUCH":
+	case ownClient[sub]:
 		s.stick(cmd)
 	case sub == "PAUSE" || sub == "UNPAUSE":
 		s.pause(cmd)
@@ -278,8 +284,13 @@ func (s *session) noteReplyMode(cmd redcon.Command) {
 }
 
 // script handles SCRIPT. After SCRIPT FLUSH the limiter scripts are loaded
-// again right behind it, for the commands that follow.
+// again right behind it, for the commands that follow. SCRIPT DEBUG makes the
+// next EVAL of a connection a dialogue.
 func (s *session) script(cmd redcon.Command) {
+	if len(cmd.Args) > 1 && bytes.EqualFold(cmd.Args[1], []byte("DEBUG")) {
+		s.stick(cmd)
+		return
+	}
 	s.forward(cmd)
 	if s.sticky || s.multi || len(cmd.Args) < 2 || !bytes.EqualFold(cmd.Args[1], []byte("FLUSH")) {
 		return
@@ -292,6 +303,17 @@ func (s *session) script(cmd redcon.Command) {
 		load = redcon.AppendBulkString(load, script.Source)
 		s.add(backend.Request{Bytes: load, Discard: true})
 	}
+}
+
+// debug handles DEBUG. DEBUG PROTOCOL PUSH brings what on a shared connection
+// would be nobody's.
+func (s *session) debug(cmd redcon.Command) {
+	if s.identity.Protocol == 3 && len(cmd.Args) == 3 && bytes.EqualFold(cmd.Args[1], []byte("PROTOCOL")) &&
+		bytes.EqualFold(cmd.Args[2], []byte("PUSH")) {
+		s.stick(cmd)
+		return
+	}
+	s.forward(cmd)
 }
 
 // reset handles RESET: the session is as it was when it began. After CLIENT
@@ -334,8 +356,15 @@ func (s *session) cutBrowser(redcon.Command) {
 	s.out.endAfter()
 }
 
-// notServed refuses a command that was configured away.
+// notServed refuses a command that was configured away. On a private connection
+// the upstream is made to refuse one in its place, so that the error keeps its
+// place and a transaction fails.
 func (s *session) notServed(cmd redcon.Command) {
-	name := strings.ToUpper(string(cmd.Args[0]))
-	s.reply([]byte("-ERR " + name + " is not supported by cellproxy\r\n"))
+	text := strings.ToUpper(string(cmd.Args[0])) + " is not supported by cellproxy"
+	line := []byte("-ERR " + text + "\r\n")
+	if !s.isPrivate() {
+		s.reply(line)
+		return
+	}
+	s.add(backend.Request{Bytes: encode([][]byte{[]byte(text)}).Raw, Instead: line})
 }

@@ -45,6 +45,7 @@ var kinds = []struct {
 	{(*session).client, []string{"CLIENT"}},
 	{(*session).command, []string{"COMMAND"}},
 	{(*session).script, []string{"SCRIPT"}},
+	{(*session).debug, []string{"DEBUG"}},
 	{(*session).reset, []string{"RESET"}},
 	{(*session).end, []string{"QUIT"}},
 	{(*session).cutBrowser, []string{"POST", "HOST:"}},
