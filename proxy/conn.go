@@ -38,6 +38,8 @@ type clientConn struct {
 	refused  bool
 	idle     idleness // guarded by the server's mu
 
+	tls *tlsConn // Conn if it has TLS
+
 	// Of a connection that a loop may serve.
 	socket  *socket
 	loop    *poll.Loop
@@ -68,6 +70,9 @@ func (c *clientConn) Read(p []byte) (int, error) {
 	} else if errors.Is(err, os.ErrDeadlineExceeded) {
 		err = io.EOF
 	}
+	if c.tls != nil && !c.tls.shaken {
+		c.session.server.log.Debug("no TLS with a client", "addr", c.RemoteAddr().String(), "err", err)
+	}
 	c.session.finish()
 	return 0, err
 }
@@ -94,13 +99,20 @@ func (c *clientConn) Close() error {
 	if c.socket != nil {
 		c.socket.release()
 	}
+	if c.tls != nil {
+		c.tls.release()
+	}
 	c.session.server.forget(c)
 	return err
 }
 
-// refuse answers a client that may not stay, without waiting for it.
+// refuse answers a client that may not stay, without waiting for it. One with
+// TLS is told nothing, as that would take a handshake.
 func (c *clientConn) refuse(reply string) {
 	c.refused = true
+	if c.tls != nil {
+		return
+	}
 	c.Conn.SetWriteDeadline(time.Now().Add(refuseTime))
 	c.Conn.Write([]byte(reply))
 }
@@ -118,6 +130,10 @@ func (c *clientConn) linger() {
 	if !ok || half.CloseWrite() != nil {
 		return
 	}
-	c.Conn.SetReadDeadline(time.Now().Add(lingerTime))
-	io.Copy(io.Discard, io.LimitReader(c.Conn, 1<<20))
+	conn := c.Conn
+	if c.tls != nil {
+		conn = c.tls.below.Conn
+	}
+	conn.SetReadDeadline(time.Now().Add(lingerTime))
+	io.Copy(io.Discard, io.LimitReader(conn, 1<<20))
 }

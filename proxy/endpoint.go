@@ -10,10 +10,11 @@ import (
 type Endpoint struct {
 	Network string // "tcp" or "unix"
 	Address string // host:port, or the path of a socket
+	TLS     bool
 }
 
-// ParseEndpoint reads host:port, tcp://host:port, or the path of a unix socket as
-// unix:///path or unix:/path.
+// ParseEndpoint reads host:port or tcp://host:port, tls://host:port, or the path
+// of a unix socket as unix:///path or unix:/path.
 func ParseEndpoint(s string) (Endpoint, error) {
 	if path, ok := strings.CutPrefix(s, "unix:"); ok {
 		path = strings.TrimPrefix(path, "//")
@@ -22,15 +23,21 @@ func ParseEndpoint(s string) (Endpoint, error) {
 		}
 		return Endpoint{Network: "unix", Address: path}, nil
 	}
-	e := Endpoint{Network: "tcp", Address: strings.TrimPrefix(s, "tcp://")}
+	e := Endpoint{Network: "tcp"}
+	if e.Address, e.TLS = strings.CutPrefix(s, "tls://"); !e.TLS {
+		e.Address = strings.TrimPrefix(s, "tcp://")
+	}
 	_, _, err := net.SplitHostPort(e.Address)
 	return e, err
 }
 
 // String returns the endpoint as ParseEndpoint reads it.
 func (e Endpoint) String() string {
-	if e.Network == "unix" {
+	switch {
+	case e.Network == "unix":
 		return "unix://" + e.Address
+	case e.TLS:
+		return "tls://" + e.Address
 	}
 	return e.Address
 }

@@ -87,30 +87,39 @@ func (l *listener) acceptFrom(s source) {
 		if err != nil {
 			return
 		}
-		l.feed(conn)
+		l.feed(conn, s.endpoint.TLS)
 	}
 }
 
-// feed has a client served.
-func (l *listener) feed(conn net.Conn) {
-	var s *socket
-	if l.loops != nil {
-		s = newSocket(conn)
-	}
-	if s != nil {
-		conn = s
-	}
-	c := newClientConn(l.server, conn)
-	c.socket = s
+// feed has a client served, by a loop if that can be.
+func (l *listener) feed(conn net.Conn, secure bool) {
+	c := l.newConn(conn, secure)
 	switch {
 	case !l.server.admit(c):
 		c.Close()
-	case s != nil:
+	case c.socket != nil:
 		c.loop = l.loops.Next()
 		c.join()
 	default:
 		l.handed <- c
 	}
+}
+
+func (l *listener) newConn(conn net.Conn, secure bool) *clientConn {
+	if secure {
+		t := newTLSConn(conn, l.server.settings.Load())
+		c := newClientConn(l.server, t)
+		c.tls = t
+		return c
+	}
+	if l.loops != nil {
+		if s := newSocket(conn); s != nil {
+			c := newClientConn(l.server, s)
+			c.socket = s
+			return c
+		}
+	}
+	return newClientConn(l.server, conn)
 }
 
 // retry accepts a connection, with a pause after each failure. The error says

@@ -1,6 +1,9 @@
 package proxy
 
-import "time"
+import (
+	"crypto/tls"
+	"time"
+)
 
 // Defaults of Settings.
 const (
@@ -30,6 +33,11 @@ type Settings struct {
 	// before it is disconnected. Subscribers, clients that wait for a blocking
 	// command and those of MONITOR may for ever. Default 0: all may.
 	IdleTimeout time.Duration
+	// TLS is what clients of endpoints with TLS get. Required if there are any.
+	TLS *tls.Config
+	// HandshakeTimeout is how long they may take until they have it. Default
+	// 10 s.
+	HandshakeTimeout time.Duration
 	// Users are whom the proxy itself asks for a password. None: nobody.
 	Users Users
 	// Refuse names commands that are answered with an error.
@@ -39,7 +47,7 @@ type Settings struct {
 }
 
 // Change changes the settings. Those who are connected stay, with the
-// limits and WriteTimeout they came with.
+// limits, WriteTimeout and TLS they came with.
 func (s *Server) Change(settings Settings) {
 	if settings.MaxClients <= 0 {
 		settings.MaxClients = DefaultMaxClients
@@ -52,6 +60,9 @@ func (s *Server) Change(settings Settings) {
 	}
 	if settings.WriteTimeout <= 0 {
 		settings.WriteTimeout = DefaultWriteTimeout
+	}
+	if settings.HandshakeTimeout <= 0 {
+		settings.HandshakeTimeout = DefaultHandshakeTimeout
 	}
 	settings.routes = newRoutes(settings.Refuse, s.config.Backend.Clustered())
 	s.settings.Store(&settings)

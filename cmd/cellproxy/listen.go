@@ -23,20 +23,29 @@ func (c *serveConfig) validateListen() error {
 		return errNoListen
 	}
 	seen := make(map[proxy.Endpoint]bool)
+	secure := false
 	for _, addr := range c.listen {
 		endpoint, err := proxy.ParseEndpoint(addr)
 		if err != nil {
 			return fmt.Errorf("invalid --listen: %w", err)
 		}
+		if c.isOpen(endpoint) {
+			return fmt.Errorf("--listen %s is open to the network and asks nobody for a password: add --requirepass or --users-file, listen on loopback, or add --unprotected", addr)
+		}
+		secure = secure || endpoint.TLS
+		endpoint.TLS = false // it is the same socket
 		if seen[endpoint] {
 			return fmt.Errorf("invalid --listen: %s is there twice", addr)
 		}
 		seen[endpoint] = true
-		if !endpoint.IsLocal() && !c.unprotected && c.requirepass == "" && c.usersFile == "" {
-			return fmt.Errorf("--listen %s is open to the network and asks nobody for a password: add --requirepass or --users-file, listen on loopback, or add --unprotected", addr)
-		}
 	}
-	return nil
+	return c.validateTLS(secure)
+}
+
+// isOpen reports whether anybody in the network is served at an endpoint.
+func (c *serveConfig) isOpen(e proxy.Endpoint) bool {
+	asks := c.requirepass != "" || c.usersFile != "" || e.TLS && c.tlsClientCA != ""
+	return !e.IsLocal() && !asks && !c.unprotected
 }
 
 // parsePerm reads permissions in octal; none is 0.

@@ -13,15 +13,20 @@ import (
 var live = map[string]bool{
 	"on-upstream-failure": true, "write-timeout": true, "shutdown-timeout": true, "max-clients": true,
 	"client-output-limit": true, "pubsub-output-limit": true, "idle-timeout": true, "requirepass": true, "users-file": true, "refuse": true, "log-level": true,
+	"tls-cert": true, "tls-key": true, "tls-client-ca": true, "tls-min-version": true,
 }
 
 // settings are how clients are to be treated.
 func (c *serveConfig) settings() (proxy.Settings, error) {
 	users, err := readUsers(c.requirepass, c.usersFile)
+	if err != nil {
+		return proxy.Settings{}, err
+	}
 	subscriberLimits, _ := parseOutputLimits(c.pubsubLimit) // it has been validated
+	secure, err := c.tls()
 	return proxy.Settings{
 		MaxClients: c.maxClients, OutputLimit: c.outputLimit, SubscriberLimits: subscriberLimits,
-		WriteTimeout: c.writeTimeout, IdleTimeout: c.idleTimeout, Users: users, Refuse: c.refuse,
+		WriteTimeout: c.writeTimeout, IdleTimeout: c.idleTimeout, Users: users, Refuse: c.refuse, TLS: secure,
 	}, err
 }
 

@@ -24,6 +24,10 @@ const defaultListen = "127.0.0.1:6380"
 type serveConfig struct {
 	listen          []string
 	socketPerm      string
+	tlsCert         string
+	tlsKey          string
+	tlsClientCA     string
+	tlsMinVersion   string
 	upstream        string
 	dialTimeout     time.Duration
 	upstreamTimeout time.Duration
@@ -81,8 +85,12 @@ variable, CELLPROXY_LISTEN for --listen and so on, and in a YAML file given as
 
 func (c *serveConfig) addFlags(flags *pflag.FlagSet) {
 	flags.SortFlags = false
-	flags.StringSliceVar(&c.listen, "listen", []string{defaultListen}, "address to listen on: host:port, or unix:///path/to.sock; may be repeated")
+	flags.StringSliceVar(&c.listen, "listen", []string{defaultListen}, "address to listen on: host:port, tls://host:port, or unix:///path/to.sock; may be repeated")
 	flags.StringVar(&c.socketPerm, "unix-socket-perm", "", "permissions of unix sockets, in octal (default: as the umask leaves them)")
+	flags.StringVar(&c.tlsCert, "tls-cert", "", "file of the certificate that TLS clients are shown, in PEM, with those it rests on")
+	flags.StringVar(&c.tlsKey, "tls-key", "", "file of its key, in PEM")
+	flags.StringVar(&c.tlsClientCA, "tls-client-ca", "", "file of certificates, in PEM: TLS clients must show one that rests on them")
+	flags.StringVar(&c.tlsMinVersion, "tls-min-version", "1.2", "oldest TLS that clients may speak: 1.2 or 1.3")
 	flags.StringVar(&c.upstream, "upstream", "", "the Redis behind: redis://, rediss:// or unix:// URL, or redis+cluster://host:port,host:port (default: a store inside the process)")
 	flags.DurationVar(&c.dialTimeout, "dial-timeout", backend.DefaultDialTimeout, "how long connecting upstream may take")
 	flags.DurationVar(&c.upstreamTimeout, "upstream-timeout", backend.DefaultTimeout, "how long the upstream may leave commands unanswered before it is held to be dead; blocking commands are exempt")
@@ -132,6 +140,9 @@ func (c *serveConfig) validate() error {
 	}
 	if _, err := parsePerm(c.socketPerm); err != nil {
 		return fmt.Errorf("invalid --unix-socket-perm: %w", err)
+	}
+	if _, ok := tlsVersions[c.tlsMinVersion]; !ok {
+		return fmt.Errorf("invalid --tls-min-version: %q is neither 1.2 nor 1.3", c.tlsMinVersion)
 	}
 	return c.validateListen()
 }
@@ -186,11 +197,11 @@ func serve(ctx context.Context, given *pflag.FlagSet, config *serveConfig) error
 	if err := s.upstream.Check(); err == nil {
 		s.log.Info("upstream is ready", "addr", s.upstream.Addr())
 	}
-	for _, endpoint := range s.server.Endpoints() {
-		s.log.Info("listening", "addr", endpoint.String())
-	}
 	if err := s.upgrade.ready(); err != nil {
 		return err
+	}
+	for _, endpoint := range s.server.Endpoints() {
+		s.log.Info("listening", "addr", endpoint.String())
 	}
 	return s.run(ctx)
 }
