@@ -52,6 +52,11 @@ type Config struct {
 	// Policy is how limiter commands are answered while the upstream can't.
 	// Default PolicyError.
 	Policy Policy
+	// DenyCache keeps refusals: see Lane.Denied. Not of a cluster.
+	DenyCache bool
+	// Now tells the proxy's own time, in nanoseconds since any moment. Default:
+	// the process's monotonic clock.
+	Now func() int64
 	// Loops read from the upstream where they can. None: goroutines do.
 	Loops *poll.Loops
 	// Logger is told of connections made and lost. Default slog.Default().
@@ -75,6 +80,7 @@ type Backend struct {
 	cluster  *clustered // or nil
 	log      *slog.Logger
 	fallback *fallback
+	denials  *denials              // nil: none are kept
 	down     atomic.Pointer[error] // why the upstream is held to be dead
 	failures atomic.Int64
 
@@ -121,12 +127,22 @@ func New(config Config) (*Backend, error) {
 	if b.config.ClusterWait <= 0 {
 		b.config.ClusterWait = DefaultClusterWait
 	}
+	if b.config.Now == nil {
+		started := time.Now()
+		b.config.Now = func() int64 { return int64(time.Since(started)) }
+	}
 	if config.URL == "" {
 		b.embedded = newEmbedded()
 		b.options = &redis.Options{Network: "memory", Addr: "embedded store"}
 		b.dial = b.embedded.dial
 	} else if err := b.parseURL(config.URL); err != nil {
 		return nil, err
+	}
+	if config.DenyCache && b.cluster != nil {
+		return nil, errors.New("refusals of a cluster can't be kept")
+	}
+	if config.DenyCache {
+		b.denials = new(denials)
 	}
 	b.ctx, b.cancel = context.WithCancel(context.Background())
 	b.tasks.Go(b.watchdog)
@@ -195,7 +211,7 @@ func (b *Backend) open(ctx context.Context, id Identity, shared bool, lost func(
 		return conn, err
 	}}
 	l := &link{
-		conn: conn, repairs: repairs, welcome: welcome, shared: shared, lost: lost,
+		conn: conn, repairs: repairs, welcome: welcome, shared: shared, lost: lost, denials: b.denials, db: id.DB,
 		instead: func(limiter []byte) []byte { return b.fallback.answer(id.DB, limiter) },
 	}
 	own := b.Default()
@@ -205,6 +221,7 @@ func (b *Backend) open(ctx context.Context, id Identity, shared bool, lost func(
 	l.writeLater = l.writeNow
 	if shared {
 		l.lent = newLent(b.config.Loops.Next(), conn)
+		l.cache = b.denials.of(id)
 	}
 	l.start()
 	return l, nil
@@ -228,7 +245,7 @@ func (b *Backend) Acquire(id Identity) *Stream {
 	defer b.mu.Unlock()
 	s := b.streams[id]
 	if s == nil {
-		s = &Stream{backend: b, id: id, closed: b.closed}
+		s = &Stream{backend: b, id: id, closed: b.closed, cache: b.keepDenials(id)}
 		b.streams[id] = s
 	}
 	s.refs++
@@ -246,6 +263,7 @@ func (b *Backend) Release(s *Stream) {
 	}
 	if s.link.Load() == nil {
 		delete(b.streams, s.id)
+		b.dropDenialsLocked(s.cache)
 		return
 	}
 	time.AfterFunc(idleStream, func() { b.retire(s) })

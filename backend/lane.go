@@ -1,6 +1,9 @@
 package backend
 
-import "cellproxy/backend/poll"
+import (
+	"cellproxy/backend/poll"
+	"cellproxy/commands"
+)
 
 // Lane is a session's way upstream: a Stream that it shares with others, or a
 // way of its own among the nodes of a cluster.
@@ -18,6 +21,10 @@ type Lane interface {
 	// Instead returns the reply to a limiter command that could not be sent, or
 	// nil if the client is to be given the error.
 	Instead(limiter []byte) []byte
+	// Denied returns the reply to a call that the upstream would refuse, if that is
+	// known. The caller vouches that nothing it has submitted and not been
+	// answered may change the key.
+	Denied(call *commands.Call) (reply []byte, ok bool)
 	// Release gives the lane back. Its sink hears no more of it.
 	Release()
 }

@@ -41,6 +41,9 @@ type Request struct {
 	// Blocks says that the command may wait for something, so that silence
 	// means nothing.
 	Blocks bool
+	// Effect is what a command that is no limiter's may do to keys. It matters
+	// only where refusals are kept.
+	Effect Effect
 	// Discard drops the reply; the sink is told of its end all the same.
 	Discard bool
 	// Instead, if set, takes the place of the upstream's reply.
@@ -73,6 +76,7 @@ type owed struct {
 	discard bool
 	script  bool
 	blocks  bool
+	effect  Effect
 	instead []byte
 	batched bool   // the upstream answers with others in one reply, perhaps
 	limiter []byte // as in Request
@@ -89,6 +93,9 @@ type link struct {
 	lost    func(*link, error)
 	repairs *repairer
 	instead func(limiter []byte) []byte // answers in the upstream's place, or returns nil
+	denials *denials                    // nil: no refusals are kept
+	cache   *denyCache                  // of a shared link, if they are
+	db      int
 
 	mu       sync.Mutex
 	writable sync.Cond // there is something to write, or the link is closed
@@ -235,7 +242,7 @@ func (l *link) owe(sink Sink, r *Request, batched bool) {
 	o := &l.arriving[n]
 	o.sink, o.discard, o.instead = sink, r.Discard, r.Instead
 	o.limiter = append(o.limiter[:0], r.Limiter...)
-	o.script, o.blocks, o.batched = r.Script, r.Blocks, batched
+	o.script, o.blocks, o.batched, o.effect = r.Script, r.Blocks, batched, r.Effect
 	if r.Script {
 		l.scripts.Add(1)
 	}
@@ -429,6 +436,9 @@ func (l *link) deliver(b []byte) (used int, err error) {
 // pieces of bulks, and returns how much that is. What is not RESP, such as the
 // stream of a replica, is passed on as it comes.
 func (l *link) pass(sink Sink, b []byte) (used int) {
+	if l.denials != nil {
+		l.denials.wrote(Writes)
+	}
 	for used < len(b) && !l.unframed {
 		first := !l.passed.inside
 		n, _, err := l.passed.next(b[used:])
@@ -501,6 +511,9 @@ func (l *link) deliverPart(part []byte, last bool) error {
 		}
 		return nil
 	}
+	if l.denials != nil {
+		l.tellDenials(o, part)
+	}
 	sink := o.sink
 	l.settled(o)
 	l.give(sink, part, true)
@@ -557,6 +570,9 @@ func (l *link) flush() {
 // link. Whether those commands were run can't be known.
 func (l *link) answerOwed(err error) {
 	line := LostReply(err)
+	if l.denials != nil {
+		l.lostDenials()
+	}
 	if l.frame.inside && !l.push && l.oldest() != nil {
 		// A part of this reply may be on its way already: the sink can't
 		// be given an answer, only be told that its place has gone.

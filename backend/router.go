@@ -188,6 +188,9 @@ func (r *router) Instead(limiter []byte) []byte {
 	return r.cluster.backend.fallback.answer(r.id.DB, limiter)
 }
 
+// Denied implements Lane: nothing is known.
+func (r *router) Denied(*commands.Call) ([]byte, bool) { return nil, false }
+
 // Release implements Lane.
 func (r *router) Release() {
 	r.mu.Lock()

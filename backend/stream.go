@@ -17,6 +17,7 @@ type Stream struct {
 	id      Identity
 	refs    int // guarded by backend.mu
 	link    atomic.Pointer[link]
+	cache   *denyCache // nil: no refusals are kept
 
 	scripted   atomic.Bool          // clients' scripts have been submitted
 	scripts    atomic.Pointer[link] // for clients' scripts, as soon as there is one
@@ -152,6 +153,7 @@ func (s *Stream) links() [3]*atomic.Pointer[link] {
 
 // close ends the stream for good.
 func (s *Stream) close() {
+	s.backend.dropDenials(s.cache)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.closed = true

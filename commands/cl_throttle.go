@@ -58,6 +58,7 @@ var clThrottle = &Command{
 	Script:  newScript(clThrottleSource),
 	parse:   parseCLThrottle,
 	model:   modelCLThrottle,
+	refusal: refusalOfCLThrottle,
 }
 
 func parseCLThrottle(args [][]byte, call *Call) error {
@@ -159,13 +160,41 @@ func modelCLThrottle(call *Call, state State, nowMicros int64) (State, []int64, 
 	default:
 		state = State{}
 	}
-	return state, []int64{
+	reply := cellReply(call.limit, result)
+	return state, reply[:], nil
+}
+
+func cellReply(limit gcra.Limit, result gcra.Result) [5]int64 {
+	return [5]int64{
 		limitedNumber(result.Limited),
-		call.limit.Burst(),
-		cellRemaining(call.limit, result.Room),
+		limit.Burst(),
+		cellRemaining(limit, result.Room),
 		cellSeconds(result.RetryAfter),
 		cellSeconds(result.ResetAfter),
-	}, nil
+	}
+}
+
+// monotonous is up to where cellSeconds never goes down while a time goes up.
+// Beyond, it makes a second too much of the last nanosecond of one, and none
+// of the first of the next.
+const monotonous = 1 << 23 * time.Second
+
+func refusalOfCLThrottle(call *Call, state State, fromMicros, toMicros int64) (reply [5]int64, ok bool) {
+	tat, err := cellTAT(state)
+	if err != nil {
+		return reply, false
+	}
+	_, first, _ := call.limit.Next(tat, fromMicros*1000, call.quantity)
+	_, last, _ := call.limit.Next(tat, toMicros*1000, call.quantity)
+	if !first.Limited || !last.Limited {
+		return reply, false
+	}
+	if first.ResetAfter >= monotonous && (first.ResetAfter/time.Second != last.ResetAfter/time.Second ||
+		first.RetryAfter/time.Second != last.RetryAfter/time.Second) {
+		return reply, false
+	}
+	reply = cellReply(call.limit, first)
+	return reply, reply == cellReply(call.limit, last)
 }
 
 // cellTAT reads redis-cell's state: 1 to 19 digits that fit an int64.

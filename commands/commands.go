@@ -44,6 +44,7 @@ type Command struct {
 	maxWords int // 0: no most number of words
 	parse    func(args [][]byte, call *Call) error
 	model    func(call *Call, state State, nowMicros int64) (State, []int64, error)
+	refusal  refusalFunc // nil: see AppendRefusal
 }
 
 // Argument is one argument of a command, in the terms of COMMAND DOCS.

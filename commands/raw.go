@@ -32,11 +32,9 @@ func splitArray(raw []byte) [][]byte {
 	}
 	args := make([][]byte, count)
 	for i := range args {
-		var length int
-		if length, rest, ok = cutNumber(rest, '$'); !ok || length+2 > len(rest) {
+		if args[i], rest, ok = cutBulk(rest); !ok {
 			return nil
 		}
-		args[i], rest = rest[:length], rest[length+2:]
 	}
 	return args
 }

@@ -247,7 +247,7 @@ func (s *session) setName(name []byte) {
 	s.name = bytes.Clone(name)
 	s.show()
 	s.requests = append(s.requests, backend.Request{
-		Bytes: []byte("*3\r\n$6\r\nCLIENT\r\n$7\r\nSETNAME\r\n$0\r\n\r\n"), Discard: true,
+		Bytes: []byte("*3\r\n$6\r\nCLIENT\r\n$7\r\nSETNAME\r\n$0\r\n\r\n"), Discard: true, Effect: backend.Reads,
 	})
 }
 

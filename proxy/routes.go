@@ -88,11 +88,16 @@ func (r routes) find(name []byte) route {
 	if len(name) > len(upper) {
 		return route{}
 	}
-	for i, c := range name {
+	return r[string(appendUpper(upper[:0], name))]
+}
+
+// appendUpper appends a word in upper case.
+func appendUpper(dst, word []byte) []byte {
+	for _, c := range word {
 		if 'a' <= c && c <= 'z' {
 			c -= 'a' - 'A'
 		}
-		upper[i] = c
+		dst = append(dst, c)
 	}
-	return r[string(upper[:len(name)])]
+	return dst
 }

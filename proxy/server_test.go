@@ -22,12 +22,19 @@ import (
 // startServer serves from a Redis until the test ends.
 func startServer(t testing.TB, prepare func(*Server)) *Server {
 	t.Helper()
+	return startServerBefore(t, backend.Config{URL: redistest.Start(t, redistest.Options{}).URL()}, prepare)
+}
+
+// startServerBefore serves from an upstream until the test ends.
+func startServerBefore(t testing.TB, upstream backend.Config, prepare func(*Server)) *Server {
+	t.Helper()
 	quiet := slog.New(slog.DiscardHandler)
 	loops, err := poll.Start()
 	if err != nil && !errors.Is(err, errors.ErrUnsupported) {
 		t.Fatal(err)
 	}
-	store, err := backend.New(backend.Config{URL: redistest.Start(t, redistest.Options{}).URL(), Loops: loops, Logger: quiet})
+	upstream.Loops, upstream.Logger = loops, quiet
+	store, err := backend.New(upstream)
 	if err != nil {
 		t.Fatal(err)
 	}

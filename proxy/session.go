@@ -51,6 +51,7 @@ type session struct {
 	requests []backend.Request
 	scratch  []byte // encoded limiter commands of requests
 	call     commands.Call
+	sent     *sent // nil: no refusals are kept
 }
 
 func newSession(server *Server, conn *clientConn) *session {
@@ -64,6 +65,9 @@ func newSession(server *Server, conn *clientConn) *session {
 	s.out.init(conn.Conn, settings.OutputLimit, settings.WriteTimeout)
 	s.out.subscriber.OutputLimits = &settings.SubscriberLimits
 	s.loggedIn = !server.asksForPassword()
+	if server.config.Backend.KeepsDenials() {
+		s.sent = new(sent)
+	}
 	s.useStream(server.config.Backend.Lane(s.identity))
 	return s
 }
@@ -144,11 +148,18 @@ func (s *session) run(cmd redcon.Command) {
 
 // forward sends a command on as it is.
 func (s *session) forward(cmd redcon.Command) {
+	if s.sent != nil {
+		s.forwardWithEffect(cmd)
+		return
+	}
 	s.add(backend.Request{Bytes: cmd.Raw})
 }
 
 // forwardScript sends on a command that runs a script of the client's.
 func (s *session) forwardScript(cmd redcon.Command) {
+	if s.sent != nil {
+		s.sent.noteWrite()
+	}
 	s.add(backend.Request{Bytes: cmd.Raw, Script: true})
 }
 
@@ -177,6 +188,9 @@ func (s *session) limit(limiter *commands.Command, cmd redcon.Command) {
 	if s.isPrivate() {
 		s.scratch = s.call.AppendEval(s.scratch)
 		s.add(backend.Request{Bytes: s.scratch[start:]})
+		return
+	}
+	if s.sent != nil && s.deny(&s.call) {
 		return
 	}
 	var run commands.Run
@@ -267,7 +281,7 @@ func (s *session) askBy(submit func([]backend.Request) error, command []byte) ([
 	o.capture, o.captured = true, nil
 	o.owed++
 	o.mu.Unlock()
-	err := submit([]backend.Request{{Bytes: command}})
+	err := submit([]backend.Request{{Bytes: command, Effect: backend.Reads}})
 	if err == nil {
 		err = o.settle()
 	}

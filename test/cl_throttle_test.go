@@ -65,12 +65,12 @@ type clocked struct {
 	client *wire.Conn // to cellproxy
 }
 
-func newClocked(t *testing.T) *clocked {
+func newClocked(t *testing.T, flags ...string) *clocked {
 	t.Helper()
 	redis := redistest.Start(t, redistest.Options{FakeClock: true})
 	return &clocked{
 		redis: redis, direct: redis.Dial(t),
-		client: proxytest.Start(t, redis.URL()).Dial(t),
+		client: proxytest.Start(t, redis.URL(), flags...).Dial(t),
 	}
 }
 
@@ -104,7 +104,11 @@ func tat(t *testing.T, step recordedStep) int64 {
 }
 
 func TestRecordedSequencesOfRedisCell(t *testing.T) {
-	c := newClocked(t)
+	replayRecorded(t, newClocked(t))
+}
+
+func replayRecorded(t *testing.T, c *clocked) {
+	t.Helper()
 	for i, sequence := range recordedSequences(t) {
 		c.direct.Do("FLUSHALL")
 		for j, step := range sequence {

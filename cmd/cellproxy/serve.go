@@ -32,6 +32,7 @@ type serveConfig struct {
 	dialTimeout     time.Duration
 	upstreamTimeout time.Duration
 	onFailure       string
+	denyCache       bool
 	writeTimeout    time.Duration
 	shutdownTimeout time.Duration
 	maxClients      int
@@ -95,6 +96,7 @@ func (c *serveConfig) addFlags(flags *pflag.FlagSet) {
 	flags.DurationVar(&c.dialTimeout, "dial-timeout", backend.DefaultDialTimeout, "how long connecting upstream may take")
 	flags.DurationVar(&c.upstreamTimeout, "upstream-timeout", backend.DefaultTimeout, "how long the upstream may leave commands unanswered before it is held to be dead; blocking commands are exempt")
 	flags.StringVar(&c.onFailure, "on-upstream-failure", string(backend.PolicyError), "what limiter commands answer while the upstream is away: error, allow, deny, or local (limits kept in this process)")
+	flags.BoolVar(&c.denyCache, "deny-cache", false, "answer requests that are over their limit without asking the upstream, as long as it tells of no change to their keys: see the README")
 	flags.DurationVar(&c.writeTimeout, "write-timeout", proxy.DefaultWriteTimeout, "how long a client may take no bytes of its replies")
 	flags.DurationVar(&c.shutdownTimeout, "shutdown-timeout", 10*time.Second, "how long clients may take to finish at shutdown")
 	flags.IntVar(&c.maxClients, "max-clients", proxy.DefaultMaxClients, "how many clients may be connected")
@@ -131,6 +133,9 @@ func (c *serveConfig) validate() error {
 	}
 	if _, err := backend.ParsePolicy(c.onFailure); err != nil {
 		return fmt.Errorf("invalid --on-upstream-failure: %w", err)
+	}
+	if c.denyCache && c.upstream == "" {
+		return errors.New("--deny-cache needs an --upstream")
 	}
 	if _, err := parseLevel(c.logLevel); err != nil {
 		return fmt.Errorf("invalid --log-level: %w", err)
@@ -177,7 +182,7 @@ func serve(ctx context.Context, given *pflag.FlagSet, config *serveConfig) error
 	}
 	defer loops.Close()
 	s.upstream, err = backend.New(backend.Config{
-		URL: config.upstream, DialTimeout: config.dialTimeout, Timeout: config.upstreamTimeout, Loops: loops, Logger: s.log,
+		URL: config.upstream, DialTimeout: config.dialTimeout, Timeout: config.upstreamTimeout, DenyCache: config.denyCache, Loops: loops, Logger: s.log,
 	})
 	if err != nil {
 		return usageError{err}

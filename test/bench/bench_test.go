@@ -48,7 +48,7 @@ func TestRun(t *testing.T) {
 func checkFigures(t *testing.T, out string) {
 	t.Helper()
 	for begin, want := range map[string]int{
-		"| 2 | 4 | Redis | ": 2, "| 2 | 4 | cellproxy | ": 2, "| 2 | 4 | peer | ": 2,
+		"| 2 | 4 | Redis | ": 2, "| 2 | 4 | cellproxy | ": 2, "| 2 | 4 | cellproxy --deny-cache | ": 1, "| 2 | 4 | peer | ": 2,
 		"| 256 | 1 | cellproxy | ": 1, "| 20 | 1 | cellproxy | ": 1, "| cellproxy | ": 1,
 	} {
 		if got := strings.Count(out, "\n"+begin); got != want {

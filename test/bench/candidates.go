@@ -15,6 +15,7 @@ import (
 const (
 	redisName     = "Redis"
 	cellproxyName = "cellproxy"
+	denyingName   = "cellproxy --deny-cache"
 	cellName      = "redis-cell"
 )
 
@@ -24,6 +25,7 @@ type candidate struct {
 	redisAddr  string // of the Redis behind, if it is known
 	limiters   bool   // it knows CL.THROTTLE; others are sent EVALSHA
 	cell       bool   // it is a redis-cell, which is measured for its command only
+	denying    bool   // it keeps refusals, and is measured for these only
 	foreign    bool   // it was there before: what the bench leaves there is deleted
 
 	proxy, redis process // none if they are not known
@@ -66,7 +68,7 @@ func (c *candidate) findProcesses() {
 
 // takes reports whether the candidate is measured with a load.
 func (c candidate) takes(l load) bool {
-	return l.limiter() || !c.cell
+	return (l.limiter() || !c.cell) && (l.refused || !c.denying)
 }
 
 // words is the load's command as this candidate takes it.

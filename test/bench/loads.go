@@ -15,7 +15,8 @@ const random = "__rand_int__"
 type load struct {
 	name, about string
 	words       []string
-	keys        int // how many keys there are
+	keys        int  // how many keys there are
+	refused     bool // most are refused
 	// prepare makes of the command the one that the key, number i, needs before,
 	// or nil. What it leaves stays until it is deleted.
 	prepare func(i int, words []string) []string
@@ -30,7 +31,7 @@ var loads = []load{
 	{
 		name: "LIMITED", about: "A limiter call that is refused nine times in ten: the same on 10,000 keys, of which 9,000 have nothing " +
 			"left and get one unit back every 100 s.",
-		words: strings.Fields("CL.THROTTLE bench:limited:" + random + " 1000000 1 100"), keys: 10_000,
+		words: strings.Fields("CL.THROTTLE bench:limited:" + random + " 1000000 1 100"), keys: 10_000, refused: true,
 		prepare: func(i int, words []string) []string {
 			if i%10 == 0 {
 				return nil

@@ -20,6 +20,9 @@ func (b *bench) manyConnections(ctx context.Context) error {
 	fmt.Fprintf(b.out, "Resident memory with %s connections that have sent a `GET` and are idle:\n\n", thousands(float64(b.connections)))
 	fmt.Fprint(b.out, tableRow("through", "before", "with them", "per connection"), tableRow("---", "--:", "--:", "--:"))
 	for _, c := range b.candidates {
+		if c.denying {
+			continue
+		}
 		before, with, err := idleMemory(ctx, c, b.connections)
 		if err != nil {
 			b.fail(err)

@@ -19,11 +19,12 @@ const (
 	maxClients = "15000"
 )
 
-// servers are what the bench starts: a Redis, and a cellproxy before it.
+// servers are what the bench starts: a Redis, and before it a cellproxy and one
+// that keeps refusals.
 type servers struct {
-	dir                  string
-	redis, cellproxy     *child
-	redisAddr, proxyAddr string
+	dir                               string
+	redis, cellproxy, denying         *child
+	redisAddr, proxyAddr, denyingAddr string
 }
 
 func startServers(ctx context.Context, serveFlags []string) (s *servers, err error) {
@@ -40,7 +41,14 @@ func startServers(ctx context.Context, serveFlags []string) (s *servers, err err
 	if err := s.startRedis(); err != nil {
 		return nil, err
 	}
-	return s, s.startCellproxy(ctx, serveFlags)
+	if err := s.buildCellproxy(ctx); err != nil {
+		return nil, err
+	}
+	if s.cellproxy, s.proxyAddr, err = s.startCellproxy(serveFlags); err != nil {
+		return nil, err
+	}
+	s.denying, s.denyingAddr, err = s.startCellproxy(append([]string{"--deny-cache"}, serveFlags...))
+	return s, err
 }
 
 // startRedis starts a Redis that persists nothing. A port that is free may be
@@ -88,28 +96,33 @@ func freePort() (string, error) {
 // listening is the log line that tells cellproxy's address.
 var listening = regexp.MustCompile(`msg=listening .*\baddr="?([^"\s]+)`)
 
-func (s *servers) startCellproxy(ctx context.Context, serveFlags []string) (err error) {
-	binary := filepath.Join(s.dir, "cellproxy")
-	build := exec.CommandContext(ctx, "go", "build", "-buildvcs=false", "-o", binary, "cellproxy/cmd/cellproxy")
+func (s *servers) binary() string { return filepath.Join(s.dir, "cellproxy") }
+
+func (s *servers) buildCellproxy(ctx context.Context) error {
+	build := exec.CommandContext(ctx, "go", "build", "-buildvcs=false", "-o", s.binary(), "cellproxy/cmd/cellproxy")
 	if out, err := build.CombinedOutput(); err != nil {
 		return fmt.Errorf("cannot build cellproxy: %w\n%s", err, out)
 	}
-	s.cellproxy, err = startChild(exec.Command(binary, slices.Concat([]string{
+	return nil
+}
+
+func (s *servers) startCellproxy(serveFlags []string) (c *child, addr string, err error) {
+	c, err = startChild(exec.Command(s.binary(), slices.Concat([]string{
 		"serve", "--listen", "127.0.0.1:0", "--upstream", "redis://" + s.redisAddr, "--max-clients", maxClients,
 	}, serveFlags)...))
 	if err != nil {
-		return err
+		return nil, "", err
 	}
-	if !s.cellproxy.await(func() bool {
-		match := listening.FindStringSubmatch(s.cellproxy.said.String())
+	if !c.await(func() bool {
+		match := listening.FindStringSubmatch(c.said.String())
 		if match != nil {
-			s.proxyAddr = match[1]
+			addr = match[1]
 		}
 		return match != nil
 	}) {
-		return fmt.Errorf("cellproxy did not start:\n%s", s.cellproxy.said.String())
+		return nil, "", fmt.Errorf("cellproxy did not start:\n%s", c.said.String())
 	}
-	return nil
+	return c, addr, nil
 }
 
 func (s *servers) candidates() []candidate {
@@ -118,11 +131,14 @@ func (s *servers) candidates() []candidate {
 		{name: redisName, addr: s.redisAddr, redisAddr: s.redisAddr, redis: behind},
 		{name: cellproxyName, addr: s.proxyAddr, redisAddr: s.redisAddr, limiters: true,
 			proxy: s.cellproxy.process(), redis: behind},
+		{name: denyingName, addr: s.denyingAddr, redisAddr: s.redisAddr, limiters: true, denying: true,
+			proxy: s.denying.process(), redis: behind},
 	}
 }
 
 func (s *servers) stop() {
 	s.cellproxy.kill()
+	s.denying.kill()
 	s.redis.kill()
 	os.RemoveAll(s.dir)
 }

@@ -52,6 +52,10 @@ func newClock(t testing.TB, dir string) *clock {
 	return c
 }
 
+func (c *clock) get() int64 {
+	return atomic.LoadInt64(c.nanos)
+}
+
 func (c *clock) set(unixNanos int64) {
 	atomic.StoreInt64(c.nanos, unixNanos)
 }

@@ -138,6 +138,16 @@ func (s *Server) Dial(t testing.TB) *wire.Conn {
 	return wire.Dial(t, "unix", s.Socket())
 }
 
+// Clock returns the server's wall clock, in nanoseconds since the epoch. It needs
+// Options.FakeClock.
+func (s *Server) Clock() int64 {
+	s.t.Helper()
+	if s.clock == nil {
+		s.t.Fatal("redistest: Clock needs Options.FakeClock")
+	}
+	return s.clock.get()
+}
+
 // SetClock sets the server's wall clock, in nanoseconds since the epoch. It
 // needs Options.FakeClock.
 func (s *Server) SetClock(unixNanos int64) {
