@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net"
+	"regexp"
 	"slices"
 	"strings"
 	"syscall"
@@ -109,8 +110,20 @@ var streamPieces = []string{
 	encoded("AUTH", redisPassword), encoded("ECHO", "x y"), "ECHO 'a b'\r\n", "ECHO \"\\x00\\r\\n\"\r\n",
 }
 
+// countInQuestion matches numbers of arguments of which Redis may allow more than
+// the guard: the former up to 2147483647, the latter up to 1048576.
+var countInQuestion = regexp.MustCompile(`\*[0-9]{7,10}\r`)
+
 // generatedStream returns commands that were damaged, or what never were any.
 func generatedStream(rng *rand.Rand) string {
+	for {
+		if s := damagedStream(rng); !countInQuestion.MatchString(s) {
+			return s
+		}
+	}
+}
+
+func damagedStream(rng *rand.Rand) string {
 	var b []byte
 	for range rng.IntN(12) {
 		if rng.IntN(2) == 0 {
