@@ -30,6 +30,9 @@ chaos: ## maltreat the upstream for CHAOS (default 10m) under the load of 200 cl
 	./test/prerequisites
 	CGO_ENABLED=1 go test -race -count=1 -timeout 0 -v -run '^TestChaos$$' ./test -args -chaos $(CHAOS)
 
+image: ## build the program as docs/Dockerfile does, and see that it needs no other file
+	go test -count=1 -run '^TestDockerImage$$' ./test -args -image
+
 bench: bench-proxy bench-cost bench-go ## run all benchmarks
 
 bench-proxy: ## cellproxy beside Redis, CELL=addr of a redis-cell, PEERS="name=addr ..." of other proxies; ROUNDS=3; ARGS="-help" for more
@@ -53,5 +56,5 @@ lint: ## check formatting, go vet, staticcheck
 
 ci: lint test ## what has to pass before a change goes in
 
-.PHONY: help build run test fuzz chaos bench bench-proxy bench-cost bench-go pictures lint ci
+.PHONY: help build run test fuzz chaos image bench bench-proxy bench-cost bench-go pictures lint ci
 .DEFAULT_GOAL := help

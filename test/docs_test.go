@@ -101,12 +101,13 @@ type sitting struct {
 	cluster      *redistest.Cluster // from when it is first needed
 	proxy        *proxytest.Proxy
 	standIns     string // directory with programs
+	installed    string // directory in the place of the system's
 }
 
 func newSitting(t *testing.T) *sitting {
 	return &sitting{
 		t: t, redis: redistest.Start(t, redistest.Options{TCP: true}), other: redistest.Start(t, redistest.Options{TCP: true}),
-		standIns: standIns(t),
+		standIns: standIns(t), installed: t.TempDir(),
 	}
 }
 
@@ -134,7 +135,11 @@ func (s *sitting) run(command string) string {
 		s.serve(args)
 		return ""
 	}
-	return s.shell(s.translate(command))
+	out := s.shell(s.translate(command))
+	if strings.HasPrefix(command, "kill -USR2") {
+		s.proxy.AwaitUpgrade()
+	}
+	return out
 }
 
 // make has make tell what it would do: of that, a cellproxy is started.
@@ -155,7 +160,9 @@ func (s *sitting) serve(args string) {
 	if s.proxy != nil {
 		s.proxy.Stop()
 	}
-	args = strings.ReplaceAll(args, "127.0.0.1:6380", "127.0.0.1:0")
+	for _, flag := range []string{" --listen 127.0.0.1:6380", " --pid-file " + pidFile} {
+		args = strings.ReplaceAll(args, flag, "") // it gets others
+	}
 	flags := strings.Fields(s.shell("printf '%s\\n' " + s.translate(args)))
 	s.proxy = proxytest.Start(s.t, "", flags...)
 }
@@ -178,6 +185,9 @@ func (s *sitting) shell(command string) string {
 	return string(out)
 }
 
+// pidFile is where the pages have that of cellproxy.
+const pidFile = "/run/cellproxy/cellproxy.pid"
+
 // translate puts what there is in the place of what the pages say.
 func (s *sitting) translate(command string) string {
 	s.t.Helper()
@@ -185,7 +195,14 @@ func (s *sitting) translate(command string) string {
 	if strings.Contains(command, cluster) && s.cluster == nil {
 		s.cluster = redistest.StartCluster(s.t, 3, 0)
 	}
-	replace := []string{"./bin/cellproxy", proxytest.Command(s.t).Path, "--duration 10s", "--duration 100ms"}
+	binary := proxytest.Command(s.t).Path
+	replace := []string{
+		"./bin/cellproxy", binary, " bin/cellproxy", " " + binary, "--duration 10s", "--duration 100ms",
+		"/usr/local/bin/", s.installed + "/", "/etc/systemd/system/", s.installed + "/", "/etc/", s.installed + "/",
+	}
+	if s.proxy != nil {
+		replace = append(replace, pidFile, s.proxy.PidFile())
+	}
 	if s.cluster != nil {
 		replace = append(replace, cluster, s.cluster.URL())
 	}

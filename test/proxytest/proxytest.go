@@ -236,6 +236,17 @@ func (p *Proxy) Upgrade() {
 	p.t.Helper()
 	before := p.Pid()
 	p.signal(syscall.SIGUSR2)
+	p.awaitOther(before)
+}
+
+// AwaitUpgrade waits until another process than the first has taken over.
+func (p *Proxy) AwaitUpgrade() {
+	p.t.Helper()
+	p.awaitOther(p.cmd.Process.Pid)
+}
+
+func (p *Proxy) awaitOther(before int) {
+	p.t.Helper()
 	for deadline := time.Now().Add(startTimeout); p.Pid() == before; time.Sleep(time.Millisecond) {
 		if time.Now().After(deadline) {
 			p.t.Fatal("no new process has taken over")
