@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"cellproxy/test/certs"
 	"cellproxy/test/proxytest"
 	"cellproxy/test/redistest"
 )
@@ -131,6 +132,9 @@ func (s *sitting) run(command string) string {
 	if strings.HasPrefix(command, "make ") {
 		return s.make(command)
 	}
+	if strings.HasPrefix(command, "cellproxy ") { // it is installed
+		command = "./bin/" + command
+	}
 	if args, is := strings.CutPrefix(command, "./bin/cellproxy serve"); is {
 		s.serve(args)
 		return ""
@@ -160,9 +164,9 @@ func (s *sitting) serve(args string) {
 	if s.proxy != nil {
 		s.proxy.Stop()
 	}
-	for _, flag := range []string{" --listen 127.0.0.1:6380", " --pid-file " + pidFile} {
-		args = strings.ReplaceAll(args, flag, "") // it gets others
-	}
+	// It gets an address and a pid file anyway.
+	args = strings.NewReplacer("--listen 127.0.0.1:6380,", "--listen ", "--listen 127.0.0.1:6380", "",
+		"0.0.0.0:6390", "localhost:0", "--pid-file "+pidFile, "").Replace(args)
 	flags := strings.Fields(s.shell("printf '%s\\n' " + s.translate(args)))
 	s.proxy = proxytest.Start(s.t, "", flags...)
 }
@@ -199,6 +203,11 @@ func (s *sitting) translate(command string) string {
 	replace := []string{
 		"./bin/cellproxy", binary, " bin/cellproxy", " " + binary, "--duration 10s", "--duration 100ms",
 		"/usr/local/bin/", s.installed + "/", "/etc/systemd/system/", s.installed + "/", "/etc/", s.installed + "/",
+	}
+	if strings.Contains(command, "server.pem") {
+		authority := certs.New(s.t)
+		pair := authority.Issue(s.t, "server")
+		replace = append(replace, "server.pem", pair.Cert, "server.key", pair.Key, "clients.pem", authority.File)
 	}
 	if s.proxy != nil {
 		replace = append(replace, pidFile, s.proxy.PidFile())
