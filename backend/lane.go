@@ -1,6 +1,8 @@
 package backend
 
 import (
+	"context"
+
 	"cellproxy/backend/poll"
 	"cellproxy/commands"
 )
@@ -25,6 +27,13 @@ type Lane interface {
 	// known. The caller vouches that nothing it has submitted and not been
 	// answered may change the key.
 	Denied(call *commands.Call) (reply []byte, ok bool)
+	// Blocked reports whether a command is waiting for something.
+	Blocked() bool
+	// Private returns a private connection to where a command belongs. Its
+	// replies go to sink.
+	Private(ctx context.Context, sink Sink, command [][]byte) (*Private, error)
+	// Belongs reports whether a command belongs to where a private connection is.
+	Belongs(command [][]byte, private *Private) bool
 	// Release gives the lane back. Its sink hears no more of it.
 	Release()
 }
@@ -39,6 +48,17 @@ func (b *Backend) Lane(id Identity) Lane {
 
 // Clustered reports whether the upstream is a cluster.
 func (b *Backend) Clustered() bool { return b.cluster != nil }
+
+// Blocked implements Lane: what blocks is not on a stream.
+func (s *Stream) Blocked() bool { return false }
+
+// Private implements Lane.
+func (s *Stream) Private(ctx context.Context, sink Sink, _ [][]byte) (*Private, error) {
+	return s.backend.Private(ctx, s.id, sink)
+}
+
+// Belongs implements Lane.
+func (s *Stream) Belongs([][]byte, *Private) bool { return true }
 
 // Release gives the stream back.
 func (s *Stream) Release() { s.backend.Release(s) }

@@ -36,7 +36,15 @@ type router struct {
 	closed      bool
 	spare       []*op
 	words       [][]byte
-	requests    []Request // of the batch at hand
+
+	// Of the pin.
+	pin         *branch // or nil
+	onPin       bool    // what is under way is on the pin
+	exclusive   bool    // what comes next waits for what is under way
+	blocked     bool    // that waits for something
+	transaction transaction
+
+	requests []Request // of the batch at hand
 
 	// Of sending again.
 	again   []*part // were not run, in order
@@ -81,19 +89,22 @@ type op struct {
 
 // part is what is sent of an op to one node.
 type part struct {
-	op     *op
-	seq    uint64
-	bytes  []byte
-	slot   int   // also noSlot, allSlots
-	home   int   // of allSlots: a slot of the node that it is for
-	fixed  bool  // for the node alone that it was meant for at first
-	node   *node // that it was sent to
-	to     *node // that it is to be sent to, instead of where its slot is
-	asking bool
-	since  time.Time // when it was first not run
-	tries  int
-	begun  bool   // some of its reply has come
-	reply  []byte // what can't be passed on yet
+	op      *op
+	seq     uint64
+	bytes   []byte
+	slot    int   // also noSlot, allSlots
+	home    int   // of allSlots: a slot of the node that it is for
+	fixed   bool  // for the node alone that it was meant for at first
+	node    *node // that it was sent to
+	to      *node // that it is to be sent to, instead of where its slot is
+	asking  bool
+	pinned  bool      // it goes to the pin
+	opening bool      // as the first
+	before  [][]byte  // is sent before it
+	since   time.Time // when it was first not run
+	tries   int
+	begun   bool   // some of its reply has come
+	reply   []byte // what can't be passed on yet
 }
 
 func newRouter(c *clustered, id Identity) *router {
@@ -198,6 +209,7 @@ func (r *router) Release() {
 	r.closed = true
 	r.ops, r.next, r.again, r.spare = nil, 0, nil, nil
 	r.room.Broadcast()
+	r.dropPin()
 	for _, b := range r.branches {
 		b.stream.Release()
 	}

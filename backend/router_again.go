@@ -62,12 +62,16 @@ func (r *router) refused(p *part, line []byte) bool {
 func (r *router) unsent(p *part, err error) {
 	if limiter := p.op.request.Limiter; len(limiter) > 0 {
 		if instead := r.Instead(limiter); instead != nil {
-			r.answer(p, instead)
+			r.giveUp(p, instead)
 			return
 		}
 	}
 	if refused := new(ReplyError); errors.As(err, &refused) {
-		r.answer(p, refused.Line)
+		r.giveUp(p, refused.Line)
+		return
+	}
+	if p.pinned && !p.opening {
+		r.giveUp(p, UnavailableReply(err))
 		return
 	}
 	r.putOff(p, UnavailableReply(err))
@@ -92,10 +96,18 @@ func (r *router) sendAgain(p *part, line []byte) {
 	}
 	p.tries++
 	if now.Sub(p.since) >= r.cluster.backend.config.ClusterWait {
-		r.answer(p, bytes.Clone(line))
+		r.giveUp(p, bytes.Clone(line))
 		return
 	}
 	r.again = append(r.again, p)
+}
+
+// giveUp answers a part that was not run with an error.
+func (r *router) giveUp(p *part, line []byte) {
+	if p.opening {
+		r.failOpening()
+	}
+	r.answer(p, line)
 }
 
 // inOrder takes what is to be sent again, in the order in which it was sent

@@ -56,6 +56,9 @@ var plans = planTable{
 	"BGREWRITEAOF":     everywhere((*op).mergeSame),
 }
 
+// splits are the commands of the table that are split by keys.
+var splits = map[string]bool{"MGET": true, "MSET": true, "DEL": true, "UNLINK": true, "EXISTS": true, "TOUCH": true}
+
 // withSubcommands are the commands of the table whose subcommands differ.
 var withSubcommands = map[string]bool{
 	"SCRIPT": true, "FUNCTION": true, "PUBSUB": true, "CONFIG": true, "ACL": true,

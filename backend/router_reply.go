@@ -7,12 +7,15 @@ var errBroken = errors.New("connection lost within a reply")
 // branch is a router's way to one node. It is the sink of what it has sent
 // there.
 type branch struct {
-	router *router
-	node   *node
-	stream *Stream
-	place  Place   // on stream
-	batch  []*part // to be sent next
-	owed   owedParts
+	router  *router
+	node    *node
+	stream  *Stream // or, if pinned, private
+	place   Place   // on stream
+	pinned  bool
+	private *Private
+	batch   []*part  // to be sent next
+	after   [][]byte // and behind that
+	owed    owedParts
 }
 
 // Reply implements Sink.
@@ -24,10 +27,16 @@ func (b *branch) Reply(piece []byte, last bool) (flush bool) {
 	if last {
 		b.owed.pop()
 	}
-	if r.closed || p == nil {
+	if r.closed {
 		return false
 	}
-	return r.take(p, piece, last)
+	if p != nil {
+		flush = r.take(p, piece, last)
+	}
+	if last && b == r.pin {
+		r.unpin()
+	}
+	return flush
 }
 
 // Flush implements Sink.
@@ -55,14 +64,13 @@ func (b *branch) Broken() (flush bool) {
 // Raw implements Sink. It is not called for what is shared.
 func (b *branch) Raw([]byte, bool) {}
 
-// Lost implements Sink. It is not called for what is shared.
-func (b *branch) Lost(error) {}
-
 // take takes the next piece of the reply to a part.
 func (r *router) take(p *part, piece []byte, last bool) (flush bool) {
 	if last && !p.begun && len(piece) > 0 && piece[0] == '-' {
 		if isLost(piece) {
 			r.cluster.lookSoon()
+		} else if p.pinned && !p.opening {
+			piece = r.firmError(p, piece)
 		} else if r.refused(p, piece) {
 			r.inFlight--
 			flush = r.deliver()

@@ -59,25 +59,28 @@ func (r *router) gather() bool {
 		r.topology = newest
 	}
 	first := r.next
-	for r.next < len(r.ops) && r.next < first+maxGathered {
-		o := r.ops[r.next]
+	for r.next < len(r.ops) && r.next < first+maxGathered && r.plan(r.ops[r.next]) {
 		r.next++
-		r.plan(o)
 	}
 	r.deliver()
 	return r.next > first
 }
 
-// plan makes the parts of an op and sends them to where they belong.
-func (r *router) plan(o *op) {
+// plan makes the parts of an op and sends them to where they belong. It reports
+// false while they have to wait for replies.
+func (r *router) plan(o *op) bool {
 	r.words = cluster.AppendWords(r.words[:0], o.request.Bytes)
+	if ok, done := r.planPinned(o, r.words); ok {
+		return done
+	}
+	if !r.useLane(false) {
+		return false
+	}
 	if plan := plans.find(r.words); plan == nil || !plan(r, o, r.words) {
-		r.planOne(o, noSlot)
-		if key, ok := r.topology.commands.Key(r.words); ok {
-			o.one[0].slot = cluster.Slot(key)
-		}
+		r.planOne(o, r.slotOf(r.words))
 	}
 	r.launch(o)
+	return true
 }
 
 // planOne makes the op one part.
@@ -101,6 +104,10 @@ func (r *router) launch(o *op) {
 
 // route puts a part among those that go to its node.
 func (r *router) route(p *part) {
+	if p.pinned {
+		r.routePinned(p)
+		return
+	}
 	n := p.to
 	if n == nil {
 		n = r.target(p)
@@ -113,12 +120,17 @@ func (r *router) route(p *part) {
 		r.answer(p, unsettled)
 		return
 	}
-	b := r.branch(n)
+	r.put(p, r.branch(n))
+}
+
+// put puts a part among those that go to a branch next.
+func (r *router) put(p *part, b *branch) {
 	if len(b.batch) == 0 {
 		r.batches = append(r.batches, b)
 	}
-	p.node = n
+	p.node = b.node
 	b.batch = append(b.batch, p)
+	r.inFlight++
 }
 
 // mayGoTo reports whether a part that is for a certain node may go to another
@@ -156,17 +168,22 @@ func (r *router) send() {
 		}
 		for _, p := range b.batch {
 			if p.asking {
-				b.owed.push(nil)
-				r.requests = append(r.requests, Request{Bytes: asking, Discard: true})
+				r.addSilent(b, asking)
+			}
+			for _, before := range p.before {
+				r.addSilent(b, before)
 			}
 			b.owed.push(p)
 			request := p.op.request
 			request.Bytes, request.Discard = p.bytes, false // the router has to see what comes
 			r.requests = append(r.requests, request)
 		}
-		r.inFlight += len(b.batch)
+		for _, after := range b.after {
+			r.addSilent(b, after)
+		}
+		b.after = nil
 		r.mu.Unlock()
-		err := b.stream.Submit(b, r.requests, nil, &b.place)
+		err := b.submit(r.requests)
 		r.mu.Lock()
 		if err != nil {
 			b.owed.takeBack(len(r.requests))
@@ -181,6 +198,12 @@ func (r *router) send() {
 	}
 	r.batches = r.batches[:0]
 	r.deliver()
+}
+
+// addSilent adds a request to what is sent next whose reply nobody gets.
+func (r *router) addSilent(b *branch, request []byte) {
+	b.owed.push(nil)
+	r.requests = append(r.requests, Request{Bytes: request, Discard: true})
 }
 
 // gatherAgain gathers what was not run before. What goes to another node than
@@ -205,7 +228,7 @@ func (r *router) gatherAgain() bool {
 	ways := make(map[int]way)
 	for i, p := range again {
 		if r.overtaken(p) {
-			r.answer(p, overtaken)
+			r.giveUp(p, overtaken)
 			continue
 		}
 		to := way{p.to, p.asking}

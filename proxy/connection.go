@@ -23,6 +23,8 @@ func (s *session) owned(cmd redcon.Command) bool {
 	switch {
 	case s.sticky:
 		s.forward(cmd)
+	case (s.multi || s.watching) && s.server.config.Backend.Clustered():
+		s.notInTransaction(cmd)
 	case s.multi || s.watching:
 		s.stick(cmd)
 	default:

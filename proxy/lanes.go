@@ -208,7 +208,7 @@ func (s *session) submitSticky(requests []backend.Request) error {
 // and a transaction knows of it.
 func (s *session) refuse(cmd redcon.Command, reason error) {
 	line := []byte("-" + reason.Error() + "\r\n")
-	if !s.isPrivate() {
+	if !s.isPrivate() && !s.multi {
 		s.reply(line)
 		return
 	}

@@ -131,6 +131,8 @@ func (s *session) run(cmd redcon.Command) {
 	}
 	r := s.server.settings.Load().routes.find(cmd.Args[0])
 	switch {
+	case s.isStuck(cmd.Args[0]):
+		s.notOnWire(cmd)
 	case r.run != nil:
 		r.run(s, cmd)
 	case !s.stepAside():
@@ -185,7 +187,7 @@ func (s *session) limit(limiter *commands.Command, cmd redcon.Command) {
 		return
 	}
 	start := len(s.scratch)
-	if s.isPrivate() {
+	if s.isPrivate() || s.multi {
 		s.scratch = s.call.AppendEval(s.scratch)
 		s.add(backend.Request{Bytes: s.scratch[start:]})
 		return
@@ -315,7 +317,7 @@ func (s *session) useStream(stream backend.Lane) {
 // finish lets the client have the replies to what it has sent. Somebody who
 // waits for a blocking command or for messages has no reply due.
 func (s *session) finish() {
-	waits := s.sticky || s.blocking && s.isPrivate()
+	waits := s.sticky || s.blocking && (s.isPrivate() || s.stream.Blocked())
 	s.out.finish(finishTime, !waits)
 }
 
