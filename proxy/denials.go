@@ -34,9 +34,13 @@ func effectOf(name []byte) backend.Effect {
 	return effects[string(appendUpper(upper[:0], name))]
 }
 
-// forwardWithEffect is forward where refusals are kept.
+// forwardWithEffect is forward where refusals are kept. A command of the proxy's
+// own may have no arguments beside its bytes.
 func (s *session) forwardWithEffect(cmd redcon.Command) {
-	effect := effectOf(cmd.Args[0])
+	effect := backend.Writes
+	if len(cmd.Args) > 0 {
+		effect = effectOf(cmd.Args[0])
+	}
 	if effect != backend.Reads {
 		s.sent.noteWrite()
 	}

@@ -157,6 +157,7 @@ func TestDenialsEndWithAChange(t *testing.T) {
 		"other database":  {"SELECT 3", "EVAL redis.call('SELECT',0)return(redis.call('DEL','k')) 0"},
 		"protocol 3":      {"HELLO 3", "DEL k"},
 		"wire":            {"HELLO 3", "SUBSCRIBE c", "DEL k"},
+		"after a wire":    {"SUBSCRIBE c", "RESET", "DEL k"},
 		"limiter":         {"CL.THROTTLE k 0 1 1000 -1"},
 		"in transaction":  {"MULTI", "CL.THROTTLE k 0 1 1000 -1", "EXEC"},
 		"before":          {"CL.THROTTLE k 0 1 1000", "CL.THROTTLE k 1 1 1000", "DEL k"},
