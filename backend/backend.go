@@ -83,6 +83,7 @@ type Backend struct {
 	denials  *denials              // nil: none are kept
 	down     atomic.Pointer[error] // why the upstream is held to be dead
 	failures atomic.Int64
+	counters *counters // of all nodes, in a cluster
 
 	pausedUntil atomic.Int64 // ns since the epoch
 
@@ -103,13 +104,14 @@ type Backend struct {
 // whether the upstream is there.
 func New(config Config) (*Backend, error) {
 	b := &Backend{
-		config:  config,
-		log:     config.Logger,
-		streams: make(map[Identity]*Stream),
-		private: make(map[*Private]bool),
-		idle:    make(map[Identity][]*Private),
-		warming: make(map[Identity]int),
-		watched: make(map[*link]*watch),
+		config:   config,
+		log:      config.Logger,
+		counters: new(counters),
+		streams:  make(map[Identity]*Stream),
+		private:  make(map[*Private]bool),
+		idle:     make(map[Identity][]*Private),
+		warming:  make(map[Identity]int),
+		watched:  make(map[*link]*watch),
 	}
 	if b.log == nil {
 		b.log = slog.Default()
@@ -211,7 +213,7 @@ func (b *Backend) open(ctx context.Context, id Identity, shared bool, lost func(
 		return conn, err
 	}}
 	l := &link{
-		conn: conn, repairs: repairs, welcome: welcome, shared: shared, lost: lost, denials: b.denials, db: id.DB,
+		conn: conn, counters: b.counters, repairs: repairs, welcome: welcome, shared: shared, lost: lost, denials: b.denials, db: id.DB,
 		instead: func(limiter []byte) []byte { return b.fallback.answer(id.DB, limiter) },
 	}
 	own := b.Default()

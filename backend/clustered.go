@@ -132,7 +132,7 @@ func (c *clustered) node(addr string) (*node, error) {
 	if err != nil {
 		return nil, err
 	}
-	b.fallback = c.backend.fallback // which nobody has asked yet
+	b.fallback, b.counters = c.backend.fallback, c.backend.counters // which nobody has asked yet
 	options := *b.options
 	options.MaxRetries, options.PoolSize, options.Protocol = -1, 1, 2
 	options.DisableIdentity, options.Dialer = true, b.dial
@@ -140,6 +140,15 @@ func (c *clustered) node(addr string) (*node, error) {
 	n := &node{addr: addr, backend: b, client: redis.NewClient(&options), used: time.Now()}
 	c.nodes[addr] = n
 	return n, nil
+}
+
+// eachNode calls f for the backend of every node that is known.
+func (c *clustered) eachNode(f func(*Backend)) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, n := range c.nodes {
+		f(n.backend)
+	}
 }
 
 // close ends all connections.

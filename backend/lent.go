@@ -196,7 +196,7 @@ func (l *link) writeNow() {
 		return
 	}
 	l.writing = true
-	small, _ := l.send.take() // nothing large
+	small, _ := l.take() // nothing large
 	l.mu.Unlock()
 	l.lent.out, l.lent.sent = small, 0
 	err := l.lent.raw.Write(l.lent.write) // its own error will come again

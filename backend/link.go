@@ -8,6 +8,7 @@ import (
 	"runtime"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"cellproxy/backend/poll"
 	"cellproxy/commands"
@@ -38,6 +39,8 @@ type Request struct {
 	// Script says that the command runs a client's script. While one takes long
 	// the upstream answers others that it is busy, but on other connections only.
 	Script bool
+	// Tally, if set, counts the outcome of a limiter command.
+	Tally *Tally
 	// Blocks says that the command may wait for something, so that silence
 	// means nothing.
 	Blocks bool
@@ -80,6 +83,8 @@ type owed struct {
 	instead []byte
 	batched bool   // the upstream answers with others in one reply, perhaps
 	limiter []byte // as in Request
+	tally   *Tally // nil when it has counted the reply
+	since   time.Duration
 }
 
 // link is one upstream connection that many goroutines submit commands to.
@@ -87,15 +92,16 @@ type owed struct {
 // and every reply goes to the sink of its command. A link that fails stays
 // failed: all it owes is answered with an error and nothing is sent again.
 type link struct {
-	conn    net.Conn
-	welcome welcome
-	shared  bool // many sessions submit
-	lost    func(*link, error)
-	repairs *repairer
-	instead func(limiter []byte) []byte // answers in the upstream's place, or returns nil
-	denials *denials                    // nil: no refusals are kept
-	cache   *denyCache                  // of a shared link, if they are
-	db      int
+	conn     net.Conn
+	welcome  welcome
+	shared   bool // many sessions submit
+	lost     func(*link, error)
+	repairs  *repairer
+	instead  func(limiter []byte) []byte // answers in the upstream's place, or returns nil
+	denials  *denials                    // nil: no refusals are kept
+	cache    *denyCache                  // of a shared link, if they are
+	db       int
+	counters *counters
 
 	mu       sync.Mutex
 	writable sync.Cond // there is something to write, or the link is closed
@@ -113,6 +119,7 @@ type link struct {
 	waiting  atomic.Int64  // of these, to commands that block
 	scripts  atomic.Int64  // of these, to scripts of clients
 	progress atomic.Uint64 // reads done, for the watchdog
+	sampling atomic.Bool   // a reply owed is timed
 
 	lent       *lent  // to a loop, or nil
 	writeLater func() // writeNow, for the loop
@@ -130,6 +137,7 @@ type link struct {
 	passed   framer // of what is passed on
 	unframed bool   // that is not RESP
 	dirty    []Sink
+	tallying tallying
 
 	goroutines sync.WaitGroup
 }
@@ -172,6 +180,9 @@ func (l *link) submit(sink Sink, requests []Request, loop *poll.Loop) error {
 			l.send.add(r.Bytes)
 		}
 	}
+	if l.raw == nil {
+		l.sample()
+	}
 	switch {
 	case !l.shared:
 		l.writeQueued()
@@ -194,13 +205,21 @@ func (l *link) ready() bool {
 // else's commands are worth waiting for, and the next ones of the session can
 // wait for these. l.mu is held and let go meanwhile.
 func (l *link) writeQueued() {
-	small, large := l.send.take()
+	small, large := l.take()
 	l.mu.Unlock()
 	err := l.write(small, large)
 	l.mu.Lock()
 	if err != nil {
 		l.failLocked(err)
 	}
+}
+
+// take empties the queue of what is to be written at once.
+func (l *link) take() (small []byte, large net.Buffers) {
+	if n := l.send.commands; n > 0 {
+		l.counters.batches.Observe(uint64(n))
+	}
+	return l.send.take()
 }
 
 // write writes what was taken from the queue.
@@ -242,7 +261,7 @@ func (l *link) owe(sink Sink, r *Request, batched bool) {
 	o := &l.arriving[n]
 	o.sink, o.discard, o.instead = sink, r.Discard, r.Instead
 	o.limiter = append(o.limiter[:0], r.Limiter...)
-	o.script, o.blocks, o.batched, o.effect = r.Script, r.Blocks, batched, r.Effect
+	o.script, o.blocks, o.batched, o.effect, o.tally = r.Script, r.Blocks, batched, r.Effect, r.Tally
 	if r.Script {
 		l.scripts.Add(1)
 	}
@@ -337,7 +356,7 @@ func (l *link) takeQueued(wrote bool) (small []byte, large net.Buffers, ok bool)
 	if l.send.size > maxQueued {
 		l.room.Broadcast()
 	}
-	small, large = l.send.take()
+	small, large = l.take()
 	return small, large, true
 }
 
@@ -492,6 +511,7 @@ func (l *link) deliverPart(part []byte, last bool) error {
 	}
 	switch {
 	case o.discard:
+		l.tallying.count(o, part)
 		part = nil
 	case o.instead != nil:
 		part = nil
@@ -505,6 +525,7 @@ func (l *link) deliverPart(part []byte, last bool) error {
 		}
 		part = l.rescue(o.limiter, part, notRun)
 	}
+	l.tallying.count(o, part)
 	if !last {
 		if len(part) > 0 {
 			l.give(o.sink, part, false)
@@ -532,6 +553,9 @@ func (l *link) settled(o *owed) {
 	if o.blocks {
 		l.waiting.Add(-1)
 	}
+	if o.since != 0 {
+		l.sampled(o)
+	}
 	l.next++
 	l.inFlight.Add(-1)
 }
@@ -541,6 +565,7 @@ func (l *link) settled(o *owed) {
 func (l *link) rescue(limiter, reply []byte, notRun bool) []byte {
 	var err error
 	if notRun {
+		l.counters.repairs.Add(1)
 		reply, err = l.repairs.run(limiter, l.batch > 1)
 	}
 	if (err != nil || isDisabled(reply)) && l.instead != nil {
@@ -559,6 +584,7 @@ func (l *link) give(sink Sink, part []byte, last bool) {
 
 // flush lets the sinks that took replies send them on.
 func (l *link) flush() {
+	l.tallying.flush()
 	for i, sink := range l.dirty {
 		l.dirty[i] = nil
 		sink.Flush()
@@ -578,6 +604,7 @@ func (l *link) answerOwed(err error) {
 		// be given an answer, only be told that its place has gone.
 		o := l.oldest()
 		sink := o.sink
+		l.tallying.count(o, line)
 		l.settled(o)
 		if sink.Broken() {
 			l.dirty = append(l.dirty, sink)
@@ -585,6 +612,8 @@ func (l *link) answerOwed(err error) {
 	}
 	for o := l.oldest(); o != nil; o = l.oldest() {
 		sink, reply := o.sink, l.lostReply(o, line)
+		l.tallying.count(o, reply)
+		l.tallying.count(o, line)
 		l.settled(o)
 		l.give(sink, reply, true)
 	}

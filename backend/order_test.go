@@ -11,7 +11,7 @@ import (
 func TestWriterWaitsForTheLoop(t *testing.T) {
 	client, server := net.Pipe()
 	defer server.Close()
-	l := &link{conn: client, gone: make(chan struct{}), writing: true}
+	l := &link{conn: client, counters: new(counters), gone: make(chan struct{}), writing: true}
 	l.writable.L, l.room.L = &l.mu, &l.mu
 	l.send.add([]byte("PING\r\n"))
 	time.AfterFunc(20*time.Millisecond, func() { l.fail(errClosed) })

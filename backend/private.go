@@ -49,6 +49,7 @@ func (b *Backend) openPrivate(ctx context.Context, id Identity, sink Sink) (*Pri
 	defer cancel()
 	l, err := b.open(ctx, id, false, p.lost)
 	if err != nil {
+		b.counters.countFailedDial(err)
 		b.failed(err)
 		return nil, err
 	}
@@ -93,6 +94,13 @@ func (p *Private) PassThrough() {
 	p.link.passThrough(p.sink)
 }
 
+// PassesThrough reports whether that has been called.
+func (p *Private) PassesThrough() bool {
+	p.link.mu.Lock()
+	defer p.link.mu.Unlock()
+	return p.link.raw != nil
+}
+
 // Release puts the connection back for others to use. The caller vouches that
 // no reply is owed and that the connection is as it was when it was new.
 func (p *Private) Release() {
@@ -125,6 +133,9 @@ func (p *Private) attach(sink Sink) bool {
 func (p *Private) lost(l *link, err error) {
 	p.backend.unwatch(l)
 	p.backend.removePrivate(p)
+	if err != errClosed {
+		p.backend.counters.lost.Add(1)
+	}
 	p.mu.Lock()
 	sink := p.sink
 	p.mu.Unlock()

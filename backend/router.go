@@ -207,6 +207,9 @@ func (r *router) Release() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.closed = true
+	for _, o := range r.ops {
+		o.count(LostReply(errClosed)) // nobody is there to be answered
+	}
 	r.ops, r.next, r.again, r.spare = nil, 0, nil, nil
 	r.room.Broadcast()
 	r.dropPin()

@@ -79,6 +79,7 @@ func (r *router) take(p *part, piece []byte, last bool) (flush bool) {
 		}
 	}
 	p.begun = true
+	p.op.count(piece)
 	if o := p.op; o.streams() && r.ops[0] == o {
 		o.passed = true
 		flush = r.sink.Reply(piece, last)
@@ -101,7 +102,16 @@ func (r *router) take(p *part, piece []byte, last bool) (flush bool) {
 func (r *router) answer(p *part, reply []byte) {
 	p.reply = append(p.reply[:0], reply...)
 	p.begun = true
+	p.op.count(reply)
 	p.op.left--
+}
+
+// count counts the outcome of a limiter command as soon as the reply shows it.
+func (o *op) count(reply []byte) {
+	if t := o.request.Tally; t != nil && outcomeOf(reply) != unknown {
+		t.Count(reply)
+		o.request.Tally = nil
+	}
 }
 
 // streams reports whether the pieces of the op's reply can be passed on as they

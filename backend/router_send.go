@@ -176,6 +176,7 @@ func (r *router) send() {
 			b.owed.push(p)
 			request := p.op.request
 			request.Bytes, request.Discard = p.bytes, false // the router has to see what comes
+			request.Tally = nil                             // and whether it is the outcome
 			r.requests = append(r.requests, request)
 		}
 		for _, after := range b.after {

@@ -24,6 +24,8 @@ type sendQueue struct {
 	spare  []byte      // the tail before, for reuse
 	size   int         // bytes queued
 
+	commands int // queued
+
 	// The runs at the end of the queue that can still be joined, those that can't
 	// any more, and the scripts that were sent for them.
 	open   openBatch
@@ -54,6 +56,7 @@ type closedBatch struct {
 // addRun queues a run of a script. One that follows another of the same joins
 // it: the upstream needs a third less time for many in one.
 func (q *sendQueue) addRun(run commands.Run) {
+	q.commands++
 	o := &q.open
 	if o.runs == maxRuns || o.runs > 0 && (o.Script != run.Script || o.Count != run.Count) ||
 		len(o.Key)+len(o.Arguments) > maxRunBytes {
@@ -102,6 +105,7 @@ func (q *sendQueue) nextBatch() closedBatch {
 // add queues b behind what is there. A large b is kept, not copied: it must
 // not change afterwards.
 func (q *sendQueue) add(b []byte) {
+	q.commands++
 	q.closeBatch()
 	q.size += len(b)
 	if len(b) < largeRequest {
@@ -120,7 +124,7 @@ func (q *sendQueue) add(b []byte) {
 func (q *sendQueue) take() (small []byte, large net.Buffers) {
 	q.closeBatch()
 	small, large = q.tail, q.chunks
-	q.tail, q.chunks, q.size = q.spare[:0], nil, 0
+	q.tail, q.chunks, q.size, q.commands = q.spare[:0], nil, 0, 0
 	q.spare = nil
 	if cap(small) <= keptBuffer {
 		q.spare = small

@@ -117,6 +117,7 @@ func (s *Stream) connect() (*link, error) {
 	defer cancel()
 	l, err := s.backend.open(ctx, s.id, true, s.lost)
 	if err != nil {
+		s.backend.counters.countFailedDial(err)
 		s.backend.failed(err)
 		return nil, err
 	}
@@ -136,6 +137,7 @@ func (s *Stream) lost(l *link, err error) {
 	s.forget(l)
 	s.backend.unwatch(l)
 	if err != errClosed {
+		s.backend.counters.lost.Add(1)
 		s.backend.log.Warn("upstream connection lost", "addr", s.backend.Addr(), "err", err)
 	}
 }

@@ -66,6 +66,7 @@ func (b *Backend) failSilent(now time.Time) (found bool) {
 		case now.Sub(w.since) < b.config.Timeout:
 		case l.scripts.Load() == 0:
 			l.fail(errTimeout)
+			b.counters.silent.Add(1)
 			found = true
 		case !w.asking:
 			w.asking = true

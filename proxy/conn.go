@@ -66,6 +66,7 @@ func (c *clientConn) Read(p []byte) (int, error) {
 	}
 	var broken *protocolError
 	if errors.As(err, &broken) {
+		c.session.server.counters.malformed.Add(1)
 		c.session.out.local([]byte("-" + broken.Error() + "\r\n"))
 	} else if errors.Is(err, os.ErrDeadlineExceeded) {
 		err = io.EOF

@@ -13,9 +13,7 @@ import (
 
 // isPrivate reports whether the session's commands go to a private connection.
 func (s *session) isPrivate() bool {
-	s.out.mu.Lock()
-	defer s.out.mu.Unlock()
-	return s.out.private != nil
+	return s.out.privateConn() != nil
 }
 
 // goPrivate gives the session a private connection if it has none, once all it

@@ -75,6 +75,7 @@ func (s *session) login(cmd redcon.Command) {
 		return
 	}
 	if !s.server.settings.Load().Users.check(user, password) {
+		s.server.counters.wrongPasswords.Add(1)
 		s.reply([]byte(textWrongPass))
 		return
 	}
@@ -96,6 +97,7 @@ func (s *session) loginHello(cmd redcon.Command) (redcon.Command, bool) {
 			continue
 		}
 		if !s.server.settings.Load().Users.check(cmd.Args[i+1], cmd.Args[i+2]) {
+			s.server.counters.wrongPasswords.Add(1)
 			s.reply([]byte(textWrongPass))
 			return cmd, false
 		}

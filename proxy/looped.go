@@ -47,6 +47,7 @@ func (c *clientConn) isCalm() bool {
 func (c *clientConn) Ready(hangup bool) {
 	defer func() {
 		if p := recover(); p != nil {
+			c.session.server.counters.panics.Add(1)
 			c.session.server.log.Error("panic in a session", "panic", p, "stack", string(debug.Stack()))
 			c.session.out.cut()
 			c.part(0)

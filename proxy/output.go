@@ -239,6 +239,20 @@ func (o *output) hasRoom(n int) (room, owed bool) {
 	return o.err != nil || len(o.buf) <= unreadBytes && o.owed+n <= o.window(), o.owed > 0
 }
 
+// overflowed reports whether the client did not read its replies.
+func (o *output) overflowed() bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.err == errOverflow
+}
+
+// privateConn returns the session's private connection, or nil.
+func (o *output) privateConn() *backend.Private {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.private
+}
+
 // unexpect takes back the announcement of n replies that will not come and
 // puts reply in the place of each.
 func (o *output) unexpect(n int, reply func(i int) []byte) {

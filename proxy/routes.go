@@ -11,6 +11,7 @@ import (
 // route says what becomes of a command. The zero route is forwarded as it is.
 type route struct {
 	limiter *commands.Command
+	kind    int // of request, for counting
 	run     func(*session, redcon.Command)
 	script  bool // forwarded, and runs a script of the client's
 }
@@ -55,8 +56,8 @@ var kinds = []struct {
 // is a cluster, or not.
 func newRoutes(refused []string, clustered bool) routes {
 	r := make(routes)
-	for _, limiter := range commands.All() {
-		r[limiter.Name] = route{limiter: limiter}
+	for i, limiter := range commands.All() {
+		r[limiter.Name] = route{limiter: limiter, kind: 1 + i}
 	}
 	for _, kind := range kinds {
 		for _, name := range kind.names {

@@ -40,6 +40,7 @@ type Server struct {
 	clients  clients
 	newcomer shown // of a session that has said nothing yet
 	settings atomic.Pointer[Settings]
+	counters counters
 
 	mu       sync.Mutex
 	listener *listener
@@ -57,6 +58,7 @@ func New(config Config) *Server {
 		newcomer: shown{identity: config.Backend.Default()},
 	}
 	s.empty.L = &s.mu
+	s.counters.init()
 	s.Change(config.Settings)
 	if s.log == nil {
 		s.log = slog.Default()
@@ -177,8 +179,10 @@ func (s *Server) admit(c *clientConn) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	full := len(s.conns) >= s.settings.Load().MaxClients
+	s.counters.accepted.Add(1)
 	s.conns[c] = true // until it is closed
 	if full {
+		s.counters.full.Add(1)
 		c.refuse("-ERR max number of clients reached\r\n")
 	}
 	if s.draining {
@@ -203,6 +207,7 @@ func (s *Server) handle(conn redcon.Conn, first redcon.Command) {
 	c := conn.NetConn().(*clientConn)
 	defer func() {
 		if p := recover(); p != nil {
+			s.counters.panics.Add(1)
 			s.log.Error("panic in a session", "panic", p, "stack", string(debug.Stack()))
 			conn.Close()
 		}

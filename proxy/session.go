@@ -52,6 +52,7 @@ type session struct {
 	scratch  []byte // encoded limiter commands of requests
 	call     commands.Call
 	sent     *sent // nil: no refusals are kept
+	counting counting
 }
 
 func newSession(server *Server, conn *clientConn) *session {
@@ -126,18 +127,22 @@ func (s *session) run(cmd redcon.Command) {
 	}
 	s.skipping, s.skip = s.skip, false
 	if !s.admitted(cmd.Args[0]) {
+		s.count(otherKind)
 		s.reply([]byte(textNoAuth))
 		return
 	}
 	r := s.server.settings.Load().routes.find(cmd.Args[0])
+	s.count(r.kind)
 	switch {
 	case s.isStuck(cmd.Args[0]):
 		s.notOnWire(cmd)
+		s.server.counters.tallies[r.kind].Failed.Add(1)
 	case r.run != nil:
 		r.run(s, cmd)
 	case !s.stepAside():
+		s.server.counters.tallies[r.kind].Failed.Add(1)
 	case r.limiter != nil:
-		s.limit(r.limiter, cmd)
+		s.limit(r, cmd)
 	case r.script:
 		s.forwardScript(cmd)
 	default:
@@ -181,28 +186,34 @@ func (s *session) reply(reply []byte) {
 
 // limit rewrites a limiter command to a run of its script. On a private
 // connection that is EVAL: within a transaction there is no second try.
-func (s *session) limit(limiter *commands.Command, cmd redcon.Command) {
-	if err := limiter.Parse(cmd.Args, &s.call); err != nil {
+func (s *session) limit(r route, cmd redcon.Command) {
+	tally := &s.server.counters.tallies[r.kind]
+	if err := r.limiter.Parse(cmd.Args, &s.call); err != nil {
 		s.refuse(cmd, err)
+		tally.Failed.Add(1)
 		return
 	}
 	start := len(s.scratch)
 	if s.isPrivate() || s.multi {
+		s.flushCount()
+		s.server.counters.unseen[r.kind].Add(1)
 		s.scratch = s.call.AppendEval(s.scratch)
 		s.add(backend.Request{Bytes: s.scratch[start:]})
 		return
 	}
 	if s.sent != nil && s.deny(&s.call) {
+		tally.Limited.Add(1)
 		return
 	}
 	var run commands.Run
 	s.scratch, run = s.call.AppendRun(s.scratch)
-	s.add(backend.Request{Bytes: s.scratch[start:], Run: run, Limiter: cmd.Raw})
+	s.add(backend.Request{Bytes: s.scratch[start:], Run: run, Limiter: cmd.Raw, Tally: tally})
 }
 
 // submit sends the queued requests upstream. An error says that the client is
 // gone; trouble with the upstream becomes the client's replies.
 func (s *session) submit() error {
+	s.flushCount()
 	requests := s.requests
 	if len(requests) == 0 {
 		return nil
@@ -214,6 +225,7 @@ func (s *session) submit() error {
 	s.out.Flush()
 	private, owed, err := s.out.expect(len(requests), !s.multi && !s.watching && !s.keep, s.loop == nil)
 	if err != nil {
+		countLost(requests)
 		return err
 	}
 	if !owed {
@@ -234,16 +246,29 @@ func (s *session) submit() error {
 func (s *session) refuseAll(requests []backend.Request, refusal []byte) {
 	s.out.unexpect(len(requests), func(i int) []byte {
 		r := &requests[i]
+		reply := refusal
+		if len(r.Limiter) > 0 && !r.Discard {
+			if instead := s.stream.Instead(r.Limiter); instead != nil {
+				reply = instead
+			}
+		}
+		if r.Tally != nil {
+			r.Tally.Count(reply)
+		}
 		if r.Discard {
 			return nil
 		}
-		if len(r.Limiter) > 0 {
-			if instead := s.stream.Instead(r.Limiter); instead != nil {
-				return instead
-			}
-		}
-		return refusal
+		return reply
 	})
+}
+
+// countLost counts the limiter commands that nobody is left to be answered of.
+func countLost(requests []backend.Request) {
+	for i := range requests {
+		if tally := requests[i].Tally; tally != nil {
+			tally.Failed.Add(1)
+		}
+	}
 }
 
 // reuse empties the queue, keeping its memory when that is small.
@@ -324,6 +349,9 @@ func (s *session) finish() {
 // close ends the session and gives back what it used.
 func (s *session) close() {
 	s.server.clients.remove(s)
+	if s.out.overflowed() {
+		s.server.counters.unread.Add(1)
+	}
 	s.out.close()
 	s.stream.Release()
 }

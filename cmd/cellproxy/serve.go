@@ -43,6 +43,9 @@ type serveConfig struct {
 	requirepass     string
 	usersFile       string
 	unprotected     bool
+	admin           string
+	adminPprof      bool
+	adminOpen       bool
 	pidFile         string
 	logLevel        string
 	logFormat       string
@@ -108,6 +111,9 @@ func (c *serveConfig) addFlags(flags *pflag.FlagSet) {
 	flags.StringSliceVar(&c.refuse, "refuse", proxy.DefaultRefuse, "commands to refuse; DEBUG and SHUTDOWN may be worth adding")
 	flags.StringVar(&c.pidFile, "pid-file", "", "file to write the process id to, by whoever listens: SIGUSR2 has a new process take over")
 	flags.BoolVar(&c.unprotected, "unprotected", false, "allow listening beyond loopback, where anybody who can connect is served")
+	flags.StringVar(&c.admin, "admin", "", "address to listen on for people: metrics, health and readiness over HTTP (default: none)")
+	flags.BoolVar(&c.adminPprof, "admin-pprof", false, "serve the profiles of Go under /debug/pprof/ of --admin, too")
+	flags.BoolVar(&c.adminOpen, "admin-unprotected", false, "allow --admin beyond loopback, where anybody can read it")
 	flags.StringVar(&c.logLevel, "log-level", "info", "what to log: debug, info, warn or error, and what is worse")
 	flags.StringVar(&c.logFormat, "log-format", logText, "how to log: text or json")
 	flags.StringVar(&c.file, "config", "", "YAML file of settings, which have the names of these flags")
@@ -149,6 +155,9 @@ func (c *serveConfig) validate() error {
 	if _, ok := tlsVersions[c.tlsMinVersion]; !ok {
 		return fmt.Errorf("invalid --tls-min-version: %q is neither 1.2 nor 1.3", c.tlsMinVersion)
 	}
+	if err := c.validateAdmin(); err != nil {
+		return err
+	}
 	return c.validateListen()
 }
 
@@ -163,6 +172,7 @@ type service struct {
 	upgrade  *upgrade
 	hangups  chan os.Signal
 
+	stopAdmin       func() // may be called again
 	shutdownTimeout time.Duration
 }
 
@@ -199,6 +209,10 @@ func serve(ctx context.Context, given *pflag.FlagSet, config *serveConfig) error
 			return err
 		}
 	}
+	if err := s.startAdmin(); err != nil {
+		return err
+	}
+	defer s.stopAdmin()
 	if err := s.upstream.Check(); err == nil {
 		s.log.Info("upstream is ready", "addr", s.upstream.Addr())
 	}
@@ -225,6 +239,7 @@ func (s *service) run(ctx context.Context) error {
 		case <-ctx.Done():
 			wait = false
 		case <-s.upgrade.replaced():
+			s.stopAdmin() // who looks is to see the one that clients come to
 			wait = false
 		}
 	}

@@ -166,6 +166,19 @@ func (p *Proxy) Addr() string { return p.addrs[0] }
 // Addrs returns all that the process listens on, Addr first.
 func (p *Proxy) Addrs() []string { return p.addrs }
 
+// adminListening is the log line that tells the address of the admin listener.
+var adminListening = regexp.MustCompile(`msg="admin is listening" addr=(\S+)`)
+
+// AdminURL returns the URL of a page of the admin listener.
+func (p *Proxy) AdminURL(path string) string {
+	p.t.Helper()
+	match := adminListening.FindStringSubmatch(p.Output())
+	if match == nil {
+		p.t.Fatal("there is no admin listener: --admin is missing")
+	}
+	return "http://" + match[1] + path
+}
+
 // PidFile returns the file that the process id is in.
 func (p *Proxy) PidFile() string { return p.pidFile }
 

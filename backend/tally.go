@@ -1,0 +1,89 @@
+package backend
+
+import (
+	"bytes"
+	"sync/atomic"
+)
+
+// Tally counts what the limiter commands of a name were answered.
+type Tally struct {
+	Admitted, Limited, Failed atomic.Uint64
+}
+
+// outcome is what a limiter command was answered.
+type outcome int
+
+const (
+	unknown outcome = iota
+	admitted
+	limited
+	failed
+)
+
+// outcomeOf looks at the beginning of a reply to a limiter command. It is
+// unknown when there is no more than the header.
+func outcomeOf(part []byte) outcome {
+	if len(part) == 0 {
+		return unknown
+	}
+	if part[0] == '*' {
+		part = part[bytes.IndexByte(part, '\n')+1:]
+	}
+	switch {
+	case len(part) == 0:
+		return unknown
+	case part[0] != ':':
+		return failed
+	case part[1] == '0':
+		return admitted
+	}
+	return limited
+}
+
+func (t *Tally) add(o outcome, n uint64) {
+	switch o {
+	case admitted:
+		t.Admitted.Add(n)
+	case limited:
+		t.Limited.Add(n)
+	case failed:
+		t.Failed.Add(n)
+	}
+}
+
+// Count counts a reply that was not the upstream's.
+func (t *Tally) Count(reply []byte) {
+	t.add(outcomeOf(reply), 1)
+}
+
+// tallying gathers what is alike for one addition to a Tally. It belongs to the
+// reader of one link.
+type tallying struct {
+	tally   *Tally
+	outcome outcome
+	n       uint64
+}
+
+// count counts the outcome of a limiter command as soon as it shows.
+func (t *tallying) count(o *owed, part []byte) {
+	if o.tally == nil {
+		return
+	}
+	outcome := outcomeOf(part)
+	if outcome == unknown {
+		return
+	}
+	if t.tally != o.tally || t.outcome != outcome {
+		t.flush()
+		t.tally, t.outcome = o.tally, outcome
+	}
+	t.n++
+	o.tally = nil
+}
+
+func (t *tallying) flush() {
+	if t.n > 0 {
+		t.tally.add(t.outcome, t.n)
+		t.n = 0
+	}
+}
