@@ -36,9 +36,10 @@ var errTimeout = errors.New("no reply in time")
 // Config says where the upstream is. The zero value is the embedded store.
 type Config struct {
 	// URL is a redis://, rediss:// or unix:// URL with user, password and
-	// database, or redis+cluster:// or rediss+cluster:// with several
-	// host:port, separated by commas, some nodes of a Redis Cluster. Empty: an
-	// embedded store that lives as long as the Backend.
+	// database; with rediss:// the query may name the files tls_ca, tls_cert and
+	// tls_key, and a tls_server_name, or skip_verify. Or it is redis+cluster:// or
+	// rediss+cluster:// with several host:port, separated by commas, some nodes of
+	// a Redis Cluster. Empty: an embedded store that lives as long as the Backend.
 	URL string
 	// DialTimeout bounds connecting and greeting. Default 1 s.
 	DialTimeout time.Duration
@@ -163,13 +164,13 @@ func (b *Backend) parseURL(text string) error {
 		}
 		text = nodeURL(seeds[0])
 	}
-	options, err := redis.ParseURL(text)
+	options, files, err := parseOptions(text)
 	if err != nil {
 		return invalidURL(err)
 	}
 	options.DialTimeout = b.config.DialTimeout
 	b.options = options
-	b.dial = redis.NewDialer(options)
+	b.dial = newDialer(options, files)
 	return nil
 }
 

@@ -100,7 +100,7 @@ func parseClusterURL(text string) (seeds []string, url func(addr string) string,
 // it.
 func newClustered(b *Backend, seeds []string, url func(string) string) (*clustered, error) {
 	for i, seed := range seeds {
-		options, err := redis.ParseURL(url(seed))
+		options, _, err := parseOptions(url(seed))
 		if err != nil {
 			return nil, invalidURL(err)
 		}

@@ -48,7 +48,7 @@ func (s *Server) start() {
 	s.t.Helper()
 	wanted := s.port
 	for range portAttempts {
-		if s.options.TCP && wanted == 0 {
+		if (s.options.TCP || s.options.TLS != nil) && wanted == 0 {
 			s.port = s.options.firstPort() + rand.IntN(10000) // below the range outgoing connections use
 		}
 		s.launch()
@@ -65,9 +65,19 @@ func (s *Server) start() {
 
 func (s *Server) launch() {
 	s.t.Helper()
-	cmd := exec.Command("redis-server", "--port", fmt.Sprint(s.port), "--bind", "127.0.0.1",
+	port, tlsPort := s.port, 0
+	if s.options.TLS != nil {
+		port, tlsPort = 0, s.port
+	}
+	cmd := exec.Command("redis-server", "--port", fmt.Sprint(port), "--bind", "127.0.0.1",
 		"--unixsocket", s.Socket(), "--dir", s.dir, "--save", "", "--appendonly", "no", "--loglevel", "warning")
-	if s.options.Password != "" {
+	if tlsPort != 0 {
+		cmd.Args = append(cmd.Args, "--tls-port", fmt.Sprint(tlsPort), "--tls-ca-cert-file", s.options.TLS.File,
+			"--tls-cert-file", s.pair.Cert, "--tls-key-file", s.pair.Key)
+	}
+	if s.options.User != "" {
+		cmd.Args = append(cmd.Args, "--user", s.options.User, "on", ">"+s.options.Password, "~*", "&*", "+@all")
+	} else if s.options.Password != "" {
 		cmd.Args = append(cmd.Args, "--requirepass", s.options.Password)
 	}
 	cmd.Args = append(cmd.Args, s.options.Args...)
@@ -90,7 +100,7 @@ func (s *Server) launch() {
 // come to pass.
 func (s *Server) await() bool {
 	client := redis.NewClient(&redis.Options{
-		Network: "unix", Addr: s.Socket(), Password: s.options.Password, Protocol: 2, MaxRetries: -1,
+		Network: "unix", Addr: s.Socket(), Password: s.password(), Protocol: 2, MaxRetries: -1,
 	})
 	defer client.Close()
 	for deadline := time.Now().Add(startTimeout); time.Now().Before(deadline); {

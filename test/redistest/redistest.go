@@ -18,6 +18,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"cellproxy/test/certs"
 	"cellproxy/test/wire"
 )
 
@@ -27,6 +28,13 @@ type Options struct {
 	Args []string
 	// Password is what clients must give. URL has it.
 	Password string
+	// User is who clients must be, with the Password; URL has it. The default
+	// user is there too, without a password.
+	User string
+	// TLS is an authority whose certificates the server and its clients must show
+	// each other. URL has the files. The server listens on a free loopback port,
+	// with TLS alone.
+	TLS *certs.Authority
 	// TCP makes the server listen on a free loopback port too, and URL name it.
 	TCP bool
 	// FakeClock makes the server's wall clock stand still at what SetClock
@@ -52,6 +60,7 @@ type Server struct {
 	dir     string
 	port    int // 0 without TCP
 	clock   *clock
+	pair    certs.Pair
 	process *process // nil when stopped
 	output  output
 }
@@ -67,6 +76,9 @@ func Start(t testing.TB, options Options) *Server {
 	s := &Server{t: t, options: options, dir: shortTempDir(t)}
 	if options.FakeClock {
 		s.clock = newClock(t, s.dir)
+	}
+	if options.TLS != nil {
+		s.pair = options.TLS.Issue(t, "redis")
 	}
 	t.Cleanup(s.cleanUp)
 	s.start()
@@ -99,25 +111,37 @@ func (s *Server) Socket() string {
 	return filepath.Join(s.dir, "redis.sock")
 }
 
-// Addr returns the server's TCP address. It needs Options.TCP.
+// Addr returns the server's TCP address. It needs Options.TCP or Options.TLS.
 func (s *Server) Addr() string {
 	s.t.Helper()
 	if s.port == 0 {
-		s.t.Fatal("redistest: the server has no TCP address without Options.TCP")
+		s.t.Fatal("redistest: the server has no TCP address without Options.TCP or Options.TLS")
 	}
 	return fmt.Sprintf("127.0.0.1:%d", s.port)
 }
 
-// URL returns the server's address as redis:// or unix:// URL.
+// URL returns the server's address as redis://, rediss:// or unix:// URL.
 func (s *Server) URL() string {
 	u := url.URL{Scheme: "unix", Path: s.Socket()}
-	if s.options.TCP {
+	switch {
+	case s.options.TLS != nil:
+		query := url.Values{"tls_ca": {s.options.TLS.File}, "tls_cert": {s.pair.Cert}, "tls_key": {s.pair.Key}}
+		u = url.URL{Scheme: "rediss", Host: s.Addr(), RawQuery: query.Encode()}
+	case s.options.TCP:
 		u = url.URL{Scheme: "redis", Host: s.Addr()}
 	}
 	if s.options.Password != "" {
-		u.User = url.UserPassword("", s.options.Password)
+		u.User = url.UserPassword(s.options.User, s.options.Password)
 	}
 	return u.String()
+}
+
+// password is that of the default user.
+func (s *Server) password() string {
+	if s.options.User != "" {
+		return ""
+	}
+	return s.options.Password
 }
 
 // Client returns a client that never sends a command twice and is closed when
@@ -125,7 +149,7 @@ func (s *Server) URL() string {
 func (s *Server) Client(t testing.TB) *redis.Client {
 	t.Helper()
 	client := redis.NewClient(&redis.Options{
-		Network: "unix", Addr: s.Socket(), Password: s.options.Password,
+		Network: "unix", Addr: s.Socket(), Password: s.password(),
 		Protocol: 2, MaxRetries: -1,
 	})
 	t.Cleanup(func() { client.Close() })
