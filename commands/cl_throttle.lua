@@ -56,7 +56,11 @@ if slack_s >= 0 then
   ttl_s, ttl_ns = ttl_s + ARGV[3], ttl_ns + ARGV[4]
   if ttl_ns >= 1e9 then ttl_s, ttl_ns = ttl_s + 1, ttl_ns - 1e9 end
   local ttl_ms = ttl_s * 1e3 + math.ceil(ttl_ns / 1e6)
-  if ttl_ms <= 0 then ttl_s, ttl_ns = 0, 0 end
+  if ttl_ms <= 0 then -- all is there, however much was given back
+    ttl_s, ttl_ns = 0, 0
+    room_s, room_ns = ARGV[1] + ARGV[3], ARGV[2] + ARGV[4]
+    if room_ns >= 1e9 then room_s, room_ns = room_s + 1, room_ns - 1e9 end
+  end
   if ttl_ms > 0 and not peek or peek and idle then
     local tat_s, tat_ns = now_s + ttl_s, now_ns + ttl_ns
     if tat_ns >= 1e9 then tat_s, tat_ns = tat_s + 1, tat_ns - 1e9 end
