@@ -242,14 +242,22 @@ func (c *denyCache) refused(key []byte) {
 	d := &denial{key: string(key)}
 	c.denials[d.key] = d
 	c.size += d.bytes()
-	for _, other := range c.denials { // in random order
-		if c.size <= maxDenialBytes {
-			break
-		}
-		c.remove(other)
+	if c.size > c.most {
+		c.makeRoom()
 	}
 	c.unread = append(c.unread, d)
 	c.wake()
+}
+
+// makeRoom drops keys by chance: one that is asked for again is soon back. c.mu
+// is held.
+func (c *denyCache) makeRoom() {
+	for _, d := range c.denials { // in random order
+		if c.size <= c.most {
+			break
+		}
+		c.remove(d)
+	}
 }
 
 func (d *denial) bytes() int { return len(d.key) + denialOverhead }

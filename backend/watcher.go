@@ -40,6 +40,7 @@ type denyCache struct {
 	mu      sync.Mutex
 	denials map[string]*denial
 	size    int       // bytes
+	most    int       // of them
 	unread  []*denial // to be read
 	asked   bool      // TIME is to be read
 	off     bool      // the upstream can't be watched
@@ -68,7 +69,7 @@ func newDenyCache(b *Backend, id Identity) *denyCache {
 	id.Protocol = 3
 	c := &denyCache{
 		backend: b, all: b.denials, id: id, now: b.config.Now,
-		woken: make(chan struct{}, 1),
+		woken: make(chan struct{}, 1), most: maxDenialBytes,
 	}
 	c.ctx, c.cancel = context.WithCancel(b.ctx)
 	c.clearLocked()

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -400,6 +401,28 @@ func TestDenialsNeedTracking(t *testing.T) {
 				t.Errorf("%d refusals were given", given)
 			}
 		})
+	}
+}
+
+// TestDenialsLeaveNoGoroutine counts goroutines after the clients that were of
+// many users and databases have gone.
+func TestDenialsLeaveNoGoroutine(t *testing.T) {
+	d := startDenying(t, redistest.Options{})
+	d.limit("k")
+	before := runtime.NumGoroutine()
+	for db := range 8 {
+		c := d.dial()
+		c.Do("SELECT", fmt.Sprint(1+db))
+		c.Do("CL.THROTTLE", "k", "0", "1", "1000")
+		d.untilGiven(c, "", "CL.THROTTLE", "k", "0", "1", "1000")
+		c.Close()
+	}
+	for deadline := time.Now().Add(wire.Patience); runtime.NumGoroutine() > before; runtime.Gosched() {
+		d.server.config.Backend.CloseIdle()
+		if time.Now().After(deadline) {
+			stacks := make([]byte, 1<<20)
+			t.Fatalf("%d goroutines before, %d after:\n%s", before, runtime.NumGoroutine(), stacks[:runtime.Stack(stacks, true)])
+		}
 	}
 }
 
