@@ -100,6 +100,7 @@ type sitting struct {
 	t            *testing.T
 	redis, other *redistest.Server
 	cluster      *redistest.Cluster // from when it is first needed
+	secure       *redistest.Server  // with TLS, from when it is first needed
 	proxy        *proxytest.Proxy
 	standIns     string // directory with programs
 	installed    string // directory in the place of the system's
@@ -169,6 +170,9 @@ func (s *sitting) serve(args string) {
 		"0.0.0.0:6390", "localhost:0", "--pid-file "+pidFile, "").Replace(args)
 	flags := strings.Fields(s.shell("printf '%s\\n' " + s.translate(args)))
 	s.proxy = proxytest.Start(s.t, "", flags...)
+	if got := s.proxy.Dial(s.t).Do("PING"); strings.HasPrefix(got, "-ERR upstream") {
+		s.t.Errorf("cellproxy serve%s: PING = %q", args, got)
+	}
 }
 
 func (s *sitting) shell(command string) string {
@@ -188,6 +192,10 @@ func (s *sitting) shell(command string) string {
 	}
 	return string(out)
 }
+
+// secureURL is how the pages write that of a Redis with TLS that wants a
+// certificate.
+var secureURL = regexp.MustCompile(`rediss://user:password@redis\.example:6379[^"' ]*tls_key=[^"' ]*`)
 
 // pidFile is where the pages have that of cellproxy.
 const pidFile = "/run/cellproxy/cellproxy.pid"
@@ -214,6 +222,12 @@ func (s *sitting) translate(command string) string {
 	}
 	if s.cluster != nil {
 		replace = append(replace, cluster, s.cluster.URL())
+	}
+	if url := secureURL.FindString(command); url != "" {
+		if s.secure == nil {
+			s.secure = redistest.Start(s.t, redistest.Options{TLS: certs.New(s.t), User: "user", Password: "password"})
+		}
+		replace = append(replace, url, s.secure.URL())
 	}
 	replace = append(replace, s.at("6379", s.redis.Addr())...)
 	replace = append(replace, s.at("6381", s.other.Addr())...)
