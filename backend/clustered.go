@@ -128,6 +128,9 @@ func (c *clustered) node(addr string) (*node, error) {
 	}
 	config := c.backend.config
 	config.URL = c.url(addr)
+	// Goroutines serve the clients of a cluster. What a loop reads for one of
+	// those may wait for it to be woken up, for milliseconds.
+	config.Loops = nil
 	b, err := New(config)
 	if err != nil {
 		return nil, err

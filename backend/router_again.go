@@ -88,14 +88,15 @@ func (r *router) putOff(p *part, line []byte) {
 	r.sendAgain(p, line)
 }
 
-// sendAgain has a part sent again, or gives it its error when its time is over.
+// sendAgain has a part sent again, or gives it its error when its time is over
+// or no node can be reached.
 func (r *router) sendAgain(p *part, line []byte) {
 	now := time.Now()
 	if p.tries == 0 {
 		p.since = now
 	}
 	p.tries++
-	if now.Sub(p.since) >= r.cluster.backend.config.ClusterWait {
+	if now.Sub(p.since) >= r.cluster.backend.config.ClusterWait || r.cluster.backend.Down() != nil {
 		r.giveUp(p, bytes.Clone(line))
 		return
 	}

@@ -56,6 +56,7 @@ func (s *session) goSticky(cmd redcon.Command) bool {
 	s.out.mu.Unlock()
 	private.PassThrough()
 	s.sticky = true
+	s.out.listen(true)
 	s.passReplyMode()
 	return true
 }

@@ -364,7 +364,7 @@ func (s *session) cutBrowser(redcon.Command) {
 func (s *session) notServed(cmd redcon.Command) {
 	text := strings.ToUpper(string(cmd.Args[0])) + " is not supported by cellproxy"
 	line := []byte("-ERR " + text + "\r\n")
-	if !s.isPrivate() {
+	if !s.isPrivate() && !s.multi {
 		s.reply(line)
 		return
 	}

@@ -17,7 +17,7 @@ import (
 // blocking commands, subscriptions.
 func TestClusterSessions(t *testing.T) {
 	nodes := redistest.StartCluster(t, 3, 0)
-	proxy := proxytest.Start(t, nodes.URL())
+	proxy := proxytest.Start(t, nodes.URL(), "--refuse", "DEBUG")
 	for _, test := range clusterDialogues {
 		t.Run(test.name, func(t *testing.T) {
 			conn, other := proxy.Dial(t), proxy.Dial(t)
@@ -86,6 +86,7 @@ var clusterDialogues = []struct {
 		"MULTI -> +OK", "SET a 5 -> +QUEUED", "MONITOR -> -ERR MONITOR is not supported", "EXEC -> -EXECABORT",
 		"MULTI -> +OK", "SUBSCRIBE x -> -ERR SUBSCRIBE is not supported", "EXEC -> -EXECABORT",
 		"MULTI -> +OK", "HELLO 3 -> -ERR HELLO is not supported", "EXEC -> -EXECABORT",
+		"MULTI -> +OK", "SET a 5 -> +QUEUED", "DEBUG x -> -ERR DEBUG is not supported", "EXEC -> -EXECABORT",
 		"GET a -> $1 1", "MULTI x -> -ERR wrong number of arguments", "GET a -> $1 1",
 	}},
 	{"limiters in a transaction", []string{

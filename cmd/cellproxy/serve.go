@@ -31,6 +31,7 @@ type serveConfig struct {
 	upstream        string
 	dialTimeout     time.Duration
 	upstreamTimeout time.Duration
+	clusterWait     time.Duration
 	onFailure       string
 	denyCache       bool
 	writeTimeout    time.Duration
@@ -98,6 +99,7 @@ func (c *serveConfig) addFlags(flags *pflag.FlagSet) {
 	flags.StringVar(&c.upstream, "upstream", "", "the Redis behind: redis://, rediss:// or unix:// URL, or redis+cluster://host:port,host:port (default: a store inside the process)")
 	flags.DurationVar(&c.dialTimeout, "dial-timeout", backend.DefaultDialTimeout, "how long connecting upstream may take")
 	flags.DurationVar(&c.upstreamTimeout, "upstream-timeout", backend.DefaultTimeout, "how long the upstream may leave commands unanswered before it is held to be dead; blocking commands are exempt")
+	flags.DurationVar(&c.clusterWait, "cluster-wait", backend.DefaultClusterWait, "how long a command may wait for a cluster that can't run it, while slots move or a replica takes its master's place")
 	flags.StringVar(&c.onFailure, "on-upstream-failure", string(backend.PolicyError), "what limiter commands answer while the upstream is away: error, allow, deny, or local (limits kept in this process)")
 	flags.BoolVar(&c.denyCache, "deny-cache", false, "answer requests that are over their limit without asking the upstream, as long as it tells of no change to their keys: see the README")
 	flags.DurationVar(&c.writeTimeout, "write-timeout", proxy.DefaultWriteTimeout, "how long a client may take no bytes of its replies")
@@ -123,7 +125,7 @@ func (c *serveConfig) addFlags(flags *pflag.FlagSet) {
 // validate checks everything that can be checked before anything is opened.
 func (c *serveConfig) validate() error {
 	for name, d := range map[string]time.Duration{
-		"dial-timeout": c.dialTimeout, "upstream-timeout": c.upstreamTimeout,
+		"dial-timeout": c.dialTimeout, "upstream-timeout": c.upstreamTimeout, "cluster-wait": c.clusterWait,
 		"write-timeout": c.writeTimeout, "shutdown-timeout": c.shutdownTimeout,
 		"max-clients": time.Duration(c.maxClients), "client-output-limit": time.Duration(c.outputLimit),
 	} {
@@ -192,7 +194,7 @@ func serve(ctx context.Context, given *pflag.FlagSet, config *serveConfig) error
 	}
 	defer loops.Close()
 	s.upstream, err = backend.New(backend.Config{
-		URL: config.upstream, DialTimeout: config.dialTimeout, Timeout: config.upstreamTimeout, DenyCache: config.denyCache, Loops: loops, Logger: s.log,
+		URL: config.upstream, DialTimeout: config.dialTimeout, Timeout: config.upstreamTimeout, ClusterWait: config.clusterWait, DenyCache: config.denyCache, Loops: loops, Logger: s.log,
 	})
 	if err != nil {
 		return usageError{err}
