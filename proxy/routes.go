@@ -46,6 +46,7 @@ var kinds = []struct {
 	{(*session).client, []string{"CLIENT"}},
 	{(*session).command, []string{"COMMAND"}},
 	{(*session).script, []string{"SCRIPT"}},
+	{(*session).describe, []string{"INFO"}},
 	{(*session).debug, []string{"DEBUG"}},
 	{(*session).reset, []string{"RESET"}},
 	{(*session).end, []string{"QUIT"}},

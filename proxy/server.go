@@ -12,6 +12,7 @@ import (
 	"runtime/debug"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/tidwall/redcon"
 
@@ -26,6 +27,8 @@ type Config struct {
 	Backend *backend.Backend
 	// ListenFunc opens the listening socket. Default net.Listen.
 	ListenFunc func(network, addr string) (net.Listener, error)
+	// Version is that of the program.
+	Version string
 	// Loops read from clients where they can, as well as from the upstream. None:
 	// goroutines do. Shutdown closes them.
 	Loops *poll.Loops
@@ -41,6 +44,7 @@ type Server struct {
 	newcomer shown // of a session that has said nothing yet
 	settings atomic.Pointer[Settings]
 	counters counters
+	began    time.Time
 
 	mu       sync.Mutex
 	listener *listener
@@ -52,7 +56,7 @@ type Server struct {
 // New returns a server that does not listen yet.
 func New(config Config) *Server {
 	s := &Server{
-		config: config, log: config.Logger,
+		config: config, log: config.Logger, began: time.Now(),
 		conns:    make(map[*clientConn]bool),
 		clients:  newClients(),
 		newcomer: shown{identity: config.Backend.Default()},

@@ -204,7 +204,7 @@ func serve(ctx context.Context, given *pflag.FlagSet, config *serveConfig) error
 		return err
 	}
 	defer s.upgrade.close()
-	s.server = proxy.New(proxy.Config{Backend: s.upstream, ListenFunc: s.upgrade.listen, Loops: loops, Logger: s.log})
+	s.server = proxy.New(proxy.Config{Backend: s.upstream, ListenFunc: s.upgrade.listen, Loops: loops, Version: version(), Logger: s.log})
 	s.apply(config, settings)
 	for _, addr := range config.listen {
 		if err := s.server.Listen(addr); err != nil {
