@@ -10,13 +10,14 @@ import (
 
 // TestInfoHasASectionOfCellproxy asks for sections in every way that Redis knows.
 func TestInfoHasASectionOfCellproxy(t *testing.T) {
+	upstreams := map[string]string{"redis": redistest.Start(t, redistest.Options{}).URL(), "cluster": redistest.StartCluster(t, 3, 0).URL()}
 	for _, protocol := range []string{"2", "3"} {
-		for name, url := range map[string]string{"redis": redistest.Start(t, redistest.Options{}).URL(), "cluster": redistest.StartCluster(t, 3, 0).URL()} {
+		for name, url := range upstreams {
 			t.Run(name+" RESP"+protocol, func(t *testing.T) {
 				conn := proxytest.Start(t, url).Dial(t)
 				conn.Do("HELLO", protocol)
 				for range 3 {
-					conn.Do("CL.THROTTLE", "key", "1", "1", "3600")
+					conn.Do("CL.THROTTLE", "key" + protocol, "1", "1", "3600")
 				}
 				for _, test := range []struct {
 					sections     []string
