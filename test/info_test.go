@@ -17,7 +17,7 @@ func TestInfoHasASectionOfCellproxy(t *testing.T) {
 				conn := proxytest.Start(t, url).Dial(t)
 				conn.Do("HELLO", protocol)
 				for range 3 {
-					conn.Do("CL.THROTTLE", "key" + protocol, "1", "1", "3600")
+					conn.Do("CL.THROTTLE", "key"+protocol, "1", "1", "3600")
 				}
 				for _, test := range []struct {
 					sections     []string
