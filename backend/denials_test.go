@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"cellproxy/commands"
 )
 
 func TestInvalidated(t *testing.T) {
@@ -46,7 +48,7 @@ func TestExpiry(t *testing.T) {
 }
 
 // newTestCache is a cache that nobody reads keys for.
-func newTestCache(t *testing.T) *denyCache {
+func newTestCache(t testing.TB) *denyCache {
 	b, err := New(Config{DenyCache: true})
 	if err != nil {
 		t.Fatal(err)
@@ -103,6 +105,30 @@ func TestDenyCacheKeepsWhatIsRefusedAgain(t *testing.T) {
 		c.refused([]byte("key"))
 		if got := len(c.unread); got != want {
 			t.Errorf("after %d refusals %d keys are to be read, want %d", i+1, got, want)
+		}
+	}
+}
+
+// BenchmarkDenied answers requests for a key that is over its limit.
+func BenchmarkDenied(b *testing.B) {
+	c := newTestCache(b)
+	const begin = 1_700_000_000_000_000
+	for i := range 10 {
+		sent := int64(i) * 20e6
+		c.clock.sample(begin+sent/1000, sent, sent+1000)
+		c.heardAt = sent
+	}
+	c.now = func() int64 { return c.heardAt + 5e6 }
+	c.denials["user123"] = &denial{key: "user123", value: fmt.Sprint(int64(begin*1000 + 5e9)), expires: 1 << 62, known: true}
+	var call commands.Call
+	args := [][]byte{[]byte("CL.THROTTLE"), []byte("user123"), []byte("0"), []byte("1"), []byte("5")}
+	if err := commands.Lookup(args[0]).Parse(args, &call); err != nil {
+		b.Fatal(err)
+	}
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, ok := c.answer(&call); !ok {
+			b.Fatal("not denied")
 		}
 	}
 }
