@@ -92,13 +92,14 @@ type Backend struct {
 	cancel context.CancelFunc
 	tasks  sync.WaitGroup
 
-	mu      sync.Mutex
-	streams map[Identity]*Stream
-	private map[*Private]bool
-	idle    map[Identity][]*Private
-	warming map[Identity]int
-	watched map[*link]*watch
-	closed  bool
+	mu        sync.Mutex
+	streams   map[Identity]*Stream
+	private   map[*Private]bool
+	idle      map[Identity][]*Private
+	warming   map[Identity]int
+	idleCount int // of idle
+	watched   map[*link]*watch
+	closed    bool
 }
 
 // New checks the configuration. It does not connect; use Check to find out
@@ -149,6 +150,7 @@ func New(config Config) (*Backend, error) {
 	}
 	b.ctx, b.cancel = context.WithCancel(context.Background())
 	b.tasks.Go(b.watchdog)
+	b.tasks.Go(b.retireIdle)
 	if b.cluster != nil {
 		b.tasks.Go(b.cluster.follow)
 	}
@@ -300,39 +302,7 @@ func (b *Backend) removePrivate(p *Private) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	delete(b.private, p)
-	idle := b.idle[p.id]
-	for i, q := range idle {
-		if q == p {
-			b.idle[p.id] = append(idle[:i], idle[i+1:]...)
-			break
-		}
-	}
-}
-
-func (b *Backend) takeIdle(id Identity) *Private {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	idle := b.idle[id]
-	for n := len(idle) + b.warming[id]; n <= minIdlePrivate && !b.closed; n++ {
-		b.warming[id]++
-		b.tasks.Go(func() { b.warm(id) })
-	}
-	if len(idle) == 0 {
-		return nil
-	}
-	p := idle[len(idle)-1]
-	b.idle[id] = idle[:len(idle)-1]
-	return p
-}
-
-func (b *Backend) putIdle(p *Private) bool {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if b.closed || !b.private[p] || len(b.idle[p.id]) >= maxIdlePrivate {
-		return false
-	}
-	b.idle[p.id] = append(b.idle[p.id], p)
-	return true
+	b.removeIdle(p)
 }
 
 // CloseIdle closes the connections that nobody uses.
@@ -345,18 +315,11 @@ func (b *Backend) CloseIdle() {
 			delete(b.streams, id)
 		}
 	}
-	var idle []*Private
-	for id, kept := range b.idle {
-		idle = append(idle, kept...)
-		delete(b.idle, id)
-	}
 	b.mu.Unlock()
 	for _, s := range unused {
 		s.close()
 	}
-	for _, p := range idle {
-		p.Discard()
-	}
+	b.closeIdlePrivate(time.Now())
 }
 
 // Close ends every connection and waits until all is quiet. It may be called

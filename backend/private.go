@@ -3,15 +3,7 @@ package backend
 import (
 	"context"
 	"sync"
-)
-
-// maxIdlePrivate is how many clean private connections are kept for the next
-// session of the same identity; minIdlePrivate how many are made in advance
-// once there was a need, so that a command that needs one is not overtaken by
-// what other clients send while it is made.
-const (
-	minIdlePrivate = 4
-	maxIdlePrivate = 64
+	"time"
 )
 
 // Private is an upstream connection of one session's own, for what a shared
@@ -25,8 +17,10 @@ type Private struct {
 	// when the connection is released.
 	Name string
 
-	mu   sync.Mutex
-	sink Sink // nil while the connection is idle
+	mu        sync.Mutex
+	sink      Sink      // nil while the connection is idle
+	passing   bool      // everything goes to the sink's Raw
+	idleSince time.Time // guarded by backend.mu
 }
 
 // Private returns a clean connection for id, an idle one or a new one. Its
@@ -91,6 +85,7 @@ func (p *Private) ClientID() int64 {
 func (p *Private) PassThrough() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	p.passing = true
 	p.link.passThrough(p.sink)
 }
 
@@ -102,12 +97,14 @@ func (p *Private) PassesThrough() bool {
 }
 
 // Release puts the connection back for others to use. The caller vouches that
-// no reply is owed and that the connection is as it was when it was new.
+// no reply is owed and that the connection is as it was when it was new; one of
+// which that can't be is discarded.
 func (p *Private) Release() {
 	p.mu.Lock()
 	p.sink = nil
+	dirty := p.passing || p.link.inFlight.Load() > 0
 	p.mu.Unlock()
-	if !p.backend.putIdle(p) {
+	if dirty || !p.backend.putIdle(p) {
 		p.Discard()
 	}
 }

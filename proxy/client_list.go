@@ -124,7 +124,7 @@ func (s *session) ownFields() map[string]string {
 // own addresses; or what the proxy knows.
 func (s *session) line(private map[int64]string) string {
 	seen, own := s.shown.Load(), s.ownFields()
-	if line, found := private[s.out.privateID()]; found {
+	if line, found := private[s.out.privateID(false)]; found {
 		return withOwnFields(line, own)
 	}
 	user := seen.identity.User

@@ -70,13 +70,13 @@ func (c *clients) find(id []byte) *session {
 // the place of the session's own, where CLIENT takes the number of another
 // client: UNBLOCK id, TRACKING … REDIRECT id.
 func (c *clients) translate(cmd redcon.Command) redcon.Command {
-	at := 0
+	at, want := 0, false
 	if len(cmd.Args) >= 3 && bytes.EqualFold(cmd.Args[1], []byte("UNBLOCK")) {
 		at = 2
 	} else if len(cmd.Args) >= 2 && bytes.EqualFold(cmd.Args[1], []byte("TRACKING")) {
 		for i := 3; i < len(cmd.Args); i++ {
 			if bytes.EqualFold(cmd.Args[i-1], []byte("REDIRECT")) {
-				at = i
+				at, want = i, true
 			}
 		}
 	}
@@ -88,19 +88,27 @@ func (c *clients) translate(cmd redcon.Command) redcon.Command {
 		return cmd
 	}
 	args := append([][]byte(nil), cmd.Args...)
-	args[at] = strconv.AppendInt(nil, other.out.privateID(), 10)
+	args[at] = strconv.AppendInt(nil, other.out.privateID(want), 10)
 	return encode(args)
 }
 
 // privateID returns the upstream's number of the session's private connection,
-// or 0, which is nobody's.
-func (o *output) privateID() int64 {
+// or 0, which is nobody's. want says that the connection is to be kept.
+func (o *output) privateID(want bool) int64 {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if o.private == nil {
 		return 0
 	}
+	o.wanted = o.wanted || want
 	return o.private.ClientID()
+}
+
+// isWanted reports whether somebody else may rely on the private connection.
+func (o *output) isWanted() bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.wanted
 }
 
 // ownFields are what the upstream says of a connection of its own and is not so for

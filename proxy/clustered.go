@@ -23,8 +23,9 @@ var clusterKinds = []struct {
 		"BLPOP", "BRPOP", "BLMOVE", "BRPOPLPUSH", "BLMPOP", "BZPOPMIN", "BZPOPMAX", "BZMPOP",
 	}},
 	{(*session).blockIfOnCluster, []string{"XREAD", "XREADGROUP"}},
-	{(*session).subscribeOnCluster, []string{"SUBSCRIBE", "UNSUBSCRIBE", "PSUBSCRIBE", "PUNSUBSCRIBE"}},
-	{(*session).subscribeShard, []string{"SSUBSCRIBE", "SUNSUBSCRIBE"}},
+	{(*session).subscribeOnCluster, []string{"SUBSCRIBE", "PSUBSCRIBE"}},
+	{(*session).unsubscribeOnCluster, []string{"UNSUBSCRIBE", "PUNSUBSCRIBE"}},
+	{(*session).subscribeShardOnCluster, []string{"SSUBSCRIBE", "SUNSUBSCRIBE"}},
 	{(*session).clientOnCluster, []string{"CLIENT"}},
 	{(*session).noCluster, []string{"CLUSTER", "READONLY", "READWRITE", "ASKING"}},
 	{(*session).notOnCluster, []string{
@@ -109,7 +110,7 @@ func (s *session) refuseOnCluster(reason string) {
 func (s *session) clientOnCluster(cmd redcon.Command) {
 	if len(cmd.Args) > 1 {
 		switch sub := strings.ToUpper(string(cmd.Args[1])); sub {
-		case "TRACKING", "CACHING", "NO-EVICT", "NO-TOUCH", "UNBLOCK", "PAUSE", "UNPAUSE":
+		case "TRACKING", "CACHING", "NO-EVICT", "NO-TOUCH", "CAPA", "IMPORT-SOURCE", "UNBLOCK", "PAUSE", "UNPAUSE":
 			s.refuseOnCluster("CLIENT " + sub + " is not supported by cellproxy on a cluster")
 			return
 		}

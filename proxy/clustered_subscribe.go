@@ -14,17 +14,29 @@ import (
 // published anywhere comes to all.
 func (s *session) subscribeOnCluster(cmd redcon.Command) {
 	if s.goSticky(cmd) {
-		s.forward(cmd)
+		s.subscribe(cmd)
 	}
 }
 
-// subscribeShard handles the subscriptions that are of the node of a slot.
-func (s *session) subscribeShard(cmd redcon.Command) {
+// unsubscribeOnCluster handles the end of these.
+func (s *session) unsubscribeOnCluster(cmd redcon.Command) {
+	if s.goSticky(cmd) {
+		s.loosen(cmd)
+	}
+}
+
+// subscribeShardOnCluster handles the subscriptions that are of the node of a
+// slot. How many there are, only somebody who knows a channel of that node could
+// ask.
+func (s *session) subscribeShardOnCluster(cmd redcon.Command) {
 	if s.sticky && !s.stream.Belongs(cmd.Args, s.wire()) {
 		s.refuseOnCluster("cellproxy does not support shard channels of several nodes on one connection")
 		return
 	}
-	s.subscribeOnCluster(cmd)
+	if s.goSticky(cmd) {
+		s.subscribe(cmd)
+		s.lasting = true
+	}
 }
 
 // wire returns the private connection, if there is one.
@@ -70,11 +82,11 @@ var stuckCommands = [][]byte{
 
 // notOnWire refuses what may belong to another node.
 func (s *session) notOnWire(cmd redcon.Command) {
-	s.refuseOnCluster(strings.ToUpper(string(cmd.Args[0])) + " is not supported by cellproxy after a subscription on a cluster: use another connection, or RESET")
+	s.refuseOnCluster(strings.ToUpper(string(cmd.Args[0])) + " is not supported by cellproxy while there are subscriptions on a cluster: use another connection, UNSUBSCRIBE or RESET")
 }
 
 // isStuck reports whether a command has to be refused because the session is a
-// wire to one node of a cluster.
+// wire to one node of a cluster. It is none any more if it has unsubscribed.
 func (s *session) isStuck(name []byte) bool {
 	if !s.sticky || !s.server.config.Backend.Clustered() {
 		return false
@@ -84,5 +96,8 @@ func (s *session) isStuck(name []byte) bool {
 			return false
 		}
 	}
-	return true
+	if s.leaving {
+		s.leaveWire()
+	}
+	return s.sticky
 }

@@ -82,6 +82,7 @@ func (s *session) auth(cmd redcon.Command) {
 		return
 	}
 	if s.owned(cmd) {
+		s.lasting = true // as somebody whom only the upstream knows
 		return
 	}
 	next := s.identity
@@ -108,6 +109,7 @@ func (s *session) hello(cmd redcon.Command) {
 		}
 	}
 	if s.owned(cmd) {
+		s.noteHello(cmd)
 		return
 	}
 	if len(cmd.Args) > 1 && string(cmd.Args[1]) != "2" && string(cmd.Args[1]) != "3" {
@@ -117,6 +119,7 @@ func (s *session) hello(cmd redcon.Command) {
 	next, name, ok := parseHello(s.identity, cmd.Args)
 	if !ok {
 		s.stick(cmd)
+		s.noteHello(cmd)
 		return
 	}
 	reply, ok := s.become(next, cmd.Raw)
@@ -177,7 +180,7 @@ var ownClient = map[string]bool{
 func (s *session) client(cmd redcon.Command) {
 	cmd = s.server.clients.translate(cmd)
 	if s.owned(cmd) {
-		s.noteReplyMode(cmd)
+		s.noteClient(cmd)
 		return
 	}
 	if len(cmd.Args) < 2 || s.stream.NeedsAuth() {
@@ -202,6 +205,7 @@ func (s *session) client(cmd redcon.Command) {
 		s.clientReply(cmd)
 	case ownClient[sub]:
 		s.stick(cmd)
+		s.noteClient(cmd)
 	case sub == "PAUSE" || sub == "UNPAUSE":
 		s.pause(cmd)
 	default:
@@ -270,27 +274,16 @@ func (s *session) clientReply(cmd redcon.Command) {
 	}
 }
 
-// noteReplyMode takes note of what CLIENT REPLY may have set on a wire, for RESET.
-func (s *session) noteReplyMode(cmd redcon.Command) {
-	if len(cmd.Args) != 3 || !bytes.EqualFold(cmd.Args[1], []byte("REPLY")) {
-		return
-	}
-	switch strings.ToUpper(string(cmd.Args[2])) {
-	case "ON":
-		s.muted = false
-	case "OFF":
-		s.muted = true
-	case "SKIP":
-		s.skip = !s.muted
-	}
-}
-
 // script handles SCRIPT. After SCRIPT FLUSH the limiter scripts are loaded
 // again right behind it, for the commands that follow. SCRIPT DEBUG makes the
 // next EVAL of a connection a dialogue.
 func (s *session) script(cmd redcon.Command) {
 	if len(cmd.Args) > 1 && bytes.EqualFold(cmd.Args[1], []byte("DEBUG")) {
-		s.stick(cmd)
+		if s.server.config.Backend.Clustered() {
+			s.refuseOnCluster("SCRIPT DEBUG is not supported by cellproxy on a cluster")
+		} else {
+			s.stickForGood(cmd)
+		}
 		return
 	}
 	s.forward(cmd)
@@ -310,9 +303,9 @@ func (s *session) script(cmd redcon.Command) {
 // debug handles DEBUG. DEBUG PROTOCOL PUSH brings what on a shared connection
 // would be nobody's.
 func (s *session) debug(cmd redcon.Command) {
-	if s.identity.Protocol == 3 && len(cmd.Args) == 3 && bytes.EqualFold(cmd.Args[1], []byte("PROTOCOL")) &&
+	if s.identity.Protocol == 3 && !s.server.config.Backend.Clustered() && len(cmd.Args) == 3 && bytes.EqualFold(cmd.Args[1], []byte("PROTOCOL")) &&
 		bytes.EqualFold(cmd.Args[2], []byte("PUSH")) {
-		s.stick(cmd)
+		s.loosen(cmd)
 		return
 	}
 	s.forward(cmd)

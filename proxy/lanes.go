@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"strconv"
-	"time"
 
 	"github.com/tidwall/redcon"
 
@@ -59,6 +58,7 @@ func (s *session) holdPrivate() bool {
 func (s *session) startMulti(cmd redcon.Command) {
 	if s.sticky || s.muted {
 		s.stick(cmd)
+		s.multi = s.multi || len(cmd.Args) == 1
 		return
 	}
 	if s.goPrivate() {
@@ -71,7 +71,12 @@ func (s *session) startMulti(cmd redcon.Command) {
 // told so once more: should the upstream have refused the MULTI, it still
 // watches.
 func (s *session) endMulti(cmd redcon.Command) {
-	if s.sticky || !s.multi || len(cmd.Args) != 1 {
+	if s.sticky && len(cmd.Args) == 1 {
+		s.multi = false
+		s.loosen(cmd)
+		return
+	}
+	if !s.multi || len(cmd.Args) != 1 {
 		s.forward(cmd)
 		return
 	}
@@ -86,7 +91,9 @@ func (s *session) endMulti(cmd redcon.Command) {
 
 // watch handles WATCH.
 func (s *session) watch(cmd redcon.Command) {
-	if s.sticky || s.multi {
+	if s.sticky {
+		s.stickForGood(cmd) // when EXEC ends it can't be seen
+	} else if s.multi {
 		s.forward(cmd)
 	} else if s.goPrivate() {
 		s.watching = true
@@ -111,8 +118,8 @@ func (s *session) unwatch(cmd redcon.Command) {
 // commands may stand behind it.
 func (s *session) block(cmd redcon.Command) {
 	if s.sticky {
-		s.out.listen(false) // how long it waits can't be seen
-		s.forward(cmd)
+		s.stickForGood(cmd) // when it is over can't be seen
+		s.out.listen(false)
 	} else if s.goPrivate() {
 		s.blocking = !s.multi
 		s.add(backend.Request{Bytes: cmd.Raw, Blocks: true})
@@ -139,66 +146,12 @@ func (s *session) wait(cmd redcon.Command) {
 	s.block(cmd)
 }
 
-// stick handles what changes a connection in ways the proxy does not keep
-// account of, or makes it send what nobody asked for: subscriptions, tracking,
-// MONITOR. From here to RESET the session is a wire to its private connection.
-func (s *session) stick(cmd redcon.Command) {
-	if !s.sticky {
-		if !s.goPrivate() || s.settleOn() != nil {
-			return
-		}
-		s.out.mu.Lock()
-		private := s.out.private
-		s.out.mu.Unlock()
-		private.PassThrough()
-		s.sticky = true
-		s.passReplyMode()
-	}
-	s.forward(cmd)
-}
-
-// subscribe handles what begins a subscription.
-func (s *session) subscribe(cmd redcon.Command) {
-	s.stick(cmd)
-	s.out.listen(true)
-}
-
-// monitor handles MONITOR.
-func (s *session) monitor(cmd redcon.Command) {
-	s.stick(cmd)
-	s.out.listen(false)
-}
-
-// passReplyMode tells the upstream what CLIENT REPLY has asked of the proxy so
-// far.
-func (s *session) passReplyMode() {
-	if s.muted {
-		s.add(backend.Request{Bytes: encode([][]byte{[]byte("CLIENT"), []byte("REPLY"), []byte("OFF")}).Raw})
-	} else if s.skipping {
-		s.add(backend.Request{Bytes: encode([][]byte{[]byte("CLIENT"), []byte("REPLY"), []byte("SKIP")}).Raw})
-	}
-}
-
 // settleOn waits until the private connection owes nothing, and keeps it.
 func (s *session) settleOn() error {
 	s.keep = true
 	defer func() { s.keep = false }()
 	s.holdPrivate()
 	return s.settle()
-}
-
-// submitSticky sends requests to a connection that passes everything through.
-func (s *session) submitSticky(requests []backend.Request) error {
-	s.out.mu.Lock()
-	private, err := s.out.private, s.out.err
-	s.out.mu.Unlock()
-	if err != nil {
-		return err
-	}
-	if private == nil {
-		return errEnded
-	}
-	return private.Submit(requests)
 }
 
 // refuse answers a limiter command whose arguments are wrong. On a private
@@ -228,30 +181,6 @@ func errorScript(text string) []byte {
 	return redcon.AppendBulkString(b, text)
 }
 
-// resetWire resets the private connection of a wire, and waits for what it brings
-// until then. After CLIENT REPLY SKIP, which may have been refused or queued,
-// another command goes before the RESET: if it is not answered, neither would
-// the RESET have been.
-func (s *session) resetWire() error {
-	p := newProbe(s.id)
-	s.out.setProbe(p)
-	if s.skipping {
-		s.forward(p.command())
-	}
-	s.forward(redcon.Command{Raw: []byte("*1\r\n$5\r\nRESET\r\n")})
-	if err := s.submit(); err != nil {
-		return err
-	}
-	s.out.awaitProbe(resetWait)
-	s.out.setProbe(nil)
-	s.skipping = s.skipping && !p.marked
-	return nil
-}
-
-// resetWait bounds how long RESET waits for the upstream to have answered all
-// that a wire was used for.
-const resetWait = 5 * time.Second
-
 // leavePrivate ends the private connection, if there is one, after the client
 // has been given all that was sent on it before.
 func (s *session) leavePrivate() error {
@@ -262,14 +191,21 @@ func (s *session) leavePrivate() error {
 	} else if err := s.settleOn(); err != nil {
 		return err
 	}
+	s.dropPrivate()
+	return nil
+}
+
+// dropPrivate ends the private connection, if there is one, and what there was
+// for it.
+func (s *session) dropPrivate() {
 	s.out.mu.Lock()
 	private := s.out.private
-	s.out.private = nil
+	s.out.private, s.out.wanted = nil, false
 	s.out.mu.Unlock()
 	if private != nil {
 		private.Discard()
 	}
 	s.out.listenNoMore()
-	s.multi, s.watching, s.blocking, s.sticky = false, false, false, false
-	return nil
+	s.multi, s.watching, s.blocking = false, false, false
+	s.sticky, s.lasting, s.leaving, s.sharded = false, false, false, false
 }

@@ -133,3 +133,12 @@ func encode(args [][]byte) redcon.Command {
 	}
 	return redcon.Command{Raw: raw, Args: args}
 }
+
+// encodeWords is encode for words of the proxy's own.
+func encodeWords(words ...string) redcon.Command {
+	args := make([][]byte, len(words))
+	for i, word := range words {
+		args[i] = []byte(word)
+	}
+	return encode(args)
+}

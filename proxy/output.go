@@ -58,10 +58,10 @@ type output struct {
 	mean      int    // bytes of a reply, a moving average
 	capture   bool   // replies go to captured
 	captured  []byte
-	probe     *probe // among what a wire brings, or nil
-	marked    bool   // the upstream's reader will flush
-	writing   bool   // somebody writes what was in buf
-	ending    bool   // close when all is written
+	probe     probe // among what a wire brings, or nil
+	marked    bool  // the upstream's reader will flush
+	writing   bool  // somebody writes what was in buf
+	ending    bool  // close when all is written
 	err       error
 
 	// What comes without being asked for.
@@ -73,6 +73,7 @@ type output struct {
 	// soon as nothing is owed.
 	private   *backend.Private
 	transient bool
+	wanted    bool // by others, who track keys for it
 }
 
 func (o *output) init(conn net.Conn, limit int, patient time.Duration) {
@@ -159,7 +160,7 @@ func (o *output) Raw(b []byte, first bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if o.probe != nil {
-		if b = o.probe.take(b, first); o.probe.done {
+		if b = o.probe.take(b, first); o.probe.isDone() {
 			o.wake()
 		}
 	}

@@ -41,7 +41,10 @@ type session struct {
 	watching bool          // after WATCH
 	keep     bool          // the private connection is needed for what comes next
 	blocking bool          // the private connection, if any, waits for something
-	sticky   bool          // the private connection passes everything through
+	sticky   bool          // the private connection passes everything through: a wire
+	lasting  bool          // a wire until RESET
+	leaving  bool          // a wire may not be needed any more
+	sharded  bool          // a wire on which SSUBSCRIBE was sent
 	loggedIn bool          // or nobody asks
 	quit     bool
 	muted    bool       // CLIENT REPLY OFF
@@ -81,6 +84,9 @@ func (s *session) serve(first redcon.Command, rest []redcon.Command) bool {
 	}
 	err := s.submit()
 	s.out.Flush()
+	if err == nil && s.leaving {
+		err = s.leaveWire()
+	}
 	return err == nil
 }
 

@@ -201,6 +201,13 @@ func TestClusterSubscriptions(t *testing.T) {
 		if got := conn.Do("GET", "b"); !strings.HasPrefix(got, "-ERR ") {
 			t.Errorf("GET on a connection with subscriptions = %q", got)
 		}
+		conn.Send([]string{"UNSUBSCRIBE"}, []string{"ECHO", "over"})
+		for reply := ""; reply != "$4\r\nover\r\n"; reply = conn.Reply() {
+		}
+		if got := conn.Do("GET", "b") + conn.Do("GET", "c") + conn.Do("SUBSCRIBE", "d"); got !=
+			map[string]string{"2": "$-1\r\n$-1\r\n", "3": "_\r\n_\r\n"}[protocol]+mark+"3\r\n$9\r\nsubscribe\r\n$1\r\nd\r\n:1\r\n" {
+			t.Errorf("after UNSUBSCRIBE: %q", got)
+		}
 		if got := conn.Do("RESET") + conn.Do("GET", "b"); got != "+RESET\r\n$-1\r\n" {
 			t.Errorf("after RESET: %q", got)
 		}
