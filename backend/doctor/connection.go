@@ -10,6 +10,10 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
+// closes is what to do about an upstream that closes the connection, and so may
+// take with it what it says about that.
+const closes = "the upstream closes the connection: if it wants TLS, take rediss:// for redis://, and if it wants to be shown a certificate, ?tls_cert=file&tls_key=file"
+
 // hints are what to do about an error, by a part of its text.
 var hints = []struct{ part, fix string }{
 	{"NOAUTH", "put user and password into --upstream: redis://user:password@host:port"},
@@ -25,9 +29,13 @@ var hints = []struct{ part, fix string }{
 	{"permission denied", "let cellproxy's user write to the socket (unixsocketperm)"},
 	{"no such host", "check the host's name, and the name server"},
 	{"does not look like a TLS handshake", "the upstream speaks no TLS there: take redis:// for rediss://, or the TLS port"},
-	{"x509", "the upstream's certificate is not valid for this host, or not signed by an authority that is known here"},
-	{"EOF", "the upstream closes the connection: if it wants TLS, take rediss:// for redis://"},
-	{"connection reset", "the upstream closes the connection: if it wants TLS, take rediss:// for redis://"},
+	{"certificate required", "the upstream wants to be shown a certificate: name it in the URL, ?tls_cert=file&tls_key=file"},
+	{"unknown certificate authority", "the upstream does not know who signed the certificate that it is shown (tls_cert)"},
+	{"signed by unknown authority", "name the authority of the upstream's certificate in the URL: ?tls_ca=file"},
+	{"x509", "the upstream's certificate must be valid, and for this host: otherwise name that in the URL, ?tls_server_name=host"},
+	{"EOF", closes},
+	{"connection reset", closes},
+	{"broken pipe", closes},
 	{"timeout", "check host, port and firewalls, and rediss:// (TLS) or redis://; if the upstream is just slow, raise --dial-timeout"},
 	{"deadline exceeded", "check host, port and firewalls, and rediss:// (TLS) or redis://; if the upstream is just slow, raise --dial-timeout"},
 	{"READONLY", "give --upstream the address of the primary"},

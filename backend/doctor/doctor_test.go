@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"cellproxy/backend"
+	"cellproxy/test/certs"
 	"cellproxy/test/redistest"
 )
 
@@ -240,6 +241,27 @@ func startTLS(t *testing.T) string {
 		}
 	}()
 	return listener.Addr().String()
+}
+
+// TestTLS has an upstream that both sides' certificates matter to.
+func TestTLS(t *testing.T) {
+	redis := redistest.Start(t, redistest.Options{TLS: certs.New(t), User: "user", Password: "password"})
+	findings, _ := diagnose(t, redis.URL())
+	expect(t, findings["connection"], OK, []string{"as user user"})
+	expect(t, findings["limiter"], OK, nil)
+	u, err := url.Parse(redis.URL())
+	if err != nil {
+		t.Fatal(err)
+	}
+	query := u.Query()
+	query.Del("tls_cert")
+	query.Del("tls_key")
+	u.RawQuery = query.Encode()
+	findings, _ = diagnose(t, u.String())
+	expect(t, findings["connection"], Failure, []string{"tls_cert"})
+	u.RawQuery = ""
+	findings, _ = diagnose(t, u.String())
+	expect(t, findings["connection"], Failure, []string{"?tls_ca="})
 }
 
 // TestReplica has one that takes no writes, and one that does.

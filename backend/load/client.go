@@ -12,36 +12,22 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/redis/go-redis/v9"
 	"github.com/tidwall/redcon"
+
+	"cellproxy/backend"
 )
 
-// dialer makes a connection and says who it is.
-type dialer struct {
-	options *redis.Options
-	dial    func(ctx context.Context, network, addr string) (net.Conn, error)
-}
-
-func newDialer(l Load) (dialer, error) {
-	options, err := redis.ParseURL(l.URL)
-	if err != nil {
-		return dialer{}, err
-	}
-	options.DialTimeout = l.Timeout
-	return dialer{options, redis.NewDialer(options)}, nil
-}
-
 // greeting is what has to be said first on a connection.
-func (d dialer) greeting() [][]string {
+func greeting(to *backend.Endpoint) [][]string {
 	var steps [][]string
 	switch {
-	case d.options.Username != "":
-		steps = append(steps, []string{"AUTH", d.options.Username, d.options.Password})
-	case d.options.Password != "":
-		steps = append(steps, []string{"AUTH", d.options.Password})
+	case to.User != "":
+		steps = append(steps, []string{"AUTH", to.User, to.Password})
+	case to.Password != "":
+		steps = append(steps, []string{"AUTH", to.Password})
 	}
-	if d.options.DB != 0 {
-		steps = append(steps, []string{"SELECT", strconv.Itoa(d.options.DB)})
+	if to.DB != 0 {
+		steps = append(steps, []string{"SELECT", strconv.Itoa(to.DB)})
 	}
 	return steps
 }
@@ -64,7 +50,7 @@ type answer struct {
 }
 
 func (r *run) newClient(ctx context.Context) (*client, error) {
-	conn, err := r.dial.dial(ctx, r.dial.options.Network, r.dial.options.Addr)
+	conn, err := r.to.Dial(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -74,7 +60,7 @@ func (r *run) newClient(ctx context.Context) (*client, error) {
 		conn: conn, template: r.template, random: randv2.New(randv2.NewChaCha8(seed)),
 		out: bytes.Repeat(r.template.text, r.Pipeline), in: make([]byte, 0, 16<<10),
 	}
-	steps := r.dial.greeting()
+	steps := greeting(r.to)
 	if r.template.load != nil {
 		steps = append(steps, r.template.load)
 	}

@@ -10,12 +10,13 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"cellproxy/backend"
 )
 
 // Load is what to send, and to whom.
 type Load struct {
-	// URL is a redis://, rediss:// or unix:// URL with user, password and
-	// database.
+	// URL is a redis://, rediss:// or unix:// URL as backend.Config has it.
 	URL string
 	// Command is the words to send. In each, Random becomes a random number.
 	Command []string
@@ -40,7 +41,7 @@ var errNothing = errors.New("nothing was measured")
 type run struct {
 	Load
 	template *template
-	dial     dialer
+	to       *backend.Endpoint
 	left     atomic.Int64 // requests that nobody has taken yet
 	done     atomic.Int64 // requests that are answered
 	stopped  atomic.Bool
@@ -53,7 +54,7 @@ func (l Load) Check() error {
 	if _, err := newTemplate(l); err != nil {
 		return err
 	}
-	_, err := newDialer(l)
+	_, err := backend.ParseEndpoint(l.URL, l.Timeout)
 	return err
 }
 
@@ -66,11 +67,11 @@ func Run(ctx context.Context, l Load, progress func(done int64)) (Report, error)
 	if err != nil {
 		return Report{}, err
 	}
-	dial, err := newDialer(l)
+	to, err := backend.ParseEndpoint(l.URL, l.Timeout)
 	if err != nil {
 		return Report{}, err
 	}
-	r := &run{Load: l, template: template, dial: dial}
+	r := &run{Load: l, template: template, to: to}
 	clients, err := r.connect(ctx)
 	defer func() {
 		for _, c := range clients {

@@ -14,6 +14,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"cellproxy/commands"
+	"cellproxy/test/certs"
 	"cellproxy/test/redistest"
 )
 
@@ -227,6 +228,16 @@ func TestReplies(t *testing.T) {
 		}
 		here.Close()
 		there.Close()
+	}
+}
+
+// TestTLS shows the certificates that the URL names.
+func TestTLS(t *testing.T) {
+	server := redistest.Start(t, redistest.Options{TLS: certs.New(t), User: "user", Password: "password"})
+	l := small(server.URL(), "INCR k")
+	report, err := Run(t.Context(), l, ignore)
+	if err != nil || report.Requests != l.Requests || report.Failed() != 0 {
+		t.Errorf("got %v\n%s", err, report)
 	}
 }
 
