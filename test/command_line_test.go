@@ -59,6 +59,8 @@ func TestWrongUsageIsOneLine(t *testing.T) {
 		{[]string{"serve", "--tls-cert", "x"}, nil, 2, "tls://"},
 		{[]string{"serve", "--listen", "tls://localhost:0", "--tls-cert", "nosuch", "--tls-key", "x"}, nil, 2, "nosuch"},
 		{[]string{"serve", "--tls-min-version", "1.1"}, nil, 2, "1.1"},
+		{[]string{"serve", "--deny-cache"}, nil, 2, "--upstream"},
+		{[]string{"serve", "--deny-cache", "--upstream", "redis+cluster://localhost:1"}, nil, 2, "cluster"},
 		{[]string{"serve", "extra"}, nil, 2, "extra"},
 		{[]string{"nosuch"}, nil, 2, "nosuch"},
 		{[]string{"version", "extra"}, nil, 2, "extra"},
