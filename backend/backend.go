@@ -39,7 +39,9 @@ type Config struct {
 	// database; with rediss:// the query may name the files tls_ca, tls_cert and
 	// tls_key, and a tls_server_name, or skip_verify. Or it is redis+cluster:// or
 	// rediss+cluster:// with several host:port, separated by commas, some nodes of
-	// a Redis Cluster. Empty: an embedded store that lives as long as the Backend.
+	// a Redis Cluster; or redis+sentinel:// or rediss+sentinel:// with those of
+	// sentinels, and the master's name before the database. Empty: an embedded
+	// store that lives as long as the Backend.
 	URL string
 	// DialTimeout bounds connecting and greeting. Default 1 s.
 	DialTimeout time.Duration
@@ -79,6 +81,7 @@ type Backend struct {
 	dial     func(ctx context.Context, network, addr string) (net.Conn, error)
 	embedded *embedded
 	cluster  *clustered // or nil
+	sentinel *sentinels // or nil
 	log      *slog.Logger
 	fallback *fallback
 	denials  *denials              // nil: none are kept
@@ -154,6 +157,9 @@ func New(config Config) (*Backend, error) {
 	if b.cluster != nil {
 		b.tasks.Go(b.cluster.follow)
 	}
+	if b.sentinel != nil {
+		b.tasks.Go(b.sentinel.follow)
+	}
 	return b, nil
 }
 
@@ -166,6 +172,13 @@ func (b *Backend) parseURL(text string) error {
 		}
 		text = nodeURL(seeds[0])
 	}
+	sentinel, hasSentinels, err := parseSentinelURL(text)
+	if err != nil {
+		return invalidURL(err)
+	}
+	if hasSentinels {
+		text = sentinel.master(sentinel.addrs[0])
+	}
 	options, files, err := parseOptions(text)
 	if err != nil {
 		return invalidURL(err)
@@ -173,6 +186,9 @@ func (b *Backend) parseURL(text string) error {
 	options.DialTimeout = b.config.DialTimeout
 	b.options = options
 	b.dial = newDialer(options, files)
+	if hasSentinels {
+		b.sentinel = newSentinels(b, sentinel)
+	}
 	return nil
 }
 
@@ -189,6 +205,9 @@ func invalidURL(err error) error {
 func (b *Backend) Addr() string {
 	if b.cluster != nil {
 		return strings.Join(b.cluster.seeds, ",")
+	}
+	if b.sentinel != nil {
+		return b.sentinel.name + " of " + strings.Join(b.sentinel.addrs, ",")
 	}
 	return b.options.Addr
 }
@@ -223,6 +242,9 @@ func (b *Backend) open(ctx context.Context, id Identity, shared bool, lost func(
 	if id.User != own.User || id.Password != own.Password {
 		l.welcome.batches = false // who knows on which keys
 	}
+	if b.sentinel != nil {
+		l.suspect = b.sentinel.suspect
+	}
 	l.writeLater = l.writeNow
 	if shared {
 		l.lent = newLent(b.config.Loops.Next(), conn)
@@ -233,7 +255,14 @@ func (b *Backend) open(ctx context.Context, id Identity, shared bool, lost func(
 }
 
 func (b *Backend) connect(ctx context.Context, id Identity) (conn net.Conn, w welcome, err error) {
-	conn, err = b.dial(ctx, b.options.Network, b.options.Addr)
+	if b.sentinel != nil {
+		return b.sentinel.connect(ctx, id)
+	}
+	return b.connectTo(ctx, b.options.Addr, id)
+}
+
+func (b *Backend) connectTo(ctx context.Context, addr string, id Identity) (conn net.Conn, w welcome, err error) {
+	conn, err = b.dial(ctx, b.options.Network, addr)
 	if err != nil {
 		return nil, w, err
 	}
@@ -343,6 +372,9 @@ func (b *Backend) Close() error {
 	}
 	if b.cluster != nil {
 		b.cluster.close()
+	}
+	if b.sentinel != nil {
+		b.sentinel.close()
 	}
 	b.tasks.Wait()
 	if b.embedded != nil {

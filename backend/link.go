@@ -98,6 +98,7 @@ type link struct {
 	lost     func(*link, error)
 	repairs  *repairer
 	instead  func(limiter []byte) []byte // answers in the upstream's place, or returns nil
+	suspect  func()                      // that the server is no master any more; or nil
 	denials  *denials                    // nil: no refusals are kept
 	cache    *denyCache                  // of a shared link, if they are
 	db       int
@@ -508,6 +509,9 @@ func (l *link) deliverPart(part []byte, last bool) error {
 	o := l.oldest()
 	if o == nil {
 		return fmt.Errorf("%w: a reply to nothing: %.40q", errReply, part)
+	}
+	if l.suspect != nil && bytes.HasPrefix(part, readOnly) {
+		l.suspect()
 	}
 	switch {
 	case o.discard:

@@ -55,6 +55,8 @@ func TestWrongUsageIsOneLine(t *testing.T) {
 		{[]string{"serve", "--upstream", "redis://localhost?tls_ca=x"}, nil, 2, "rediss://"},
 		{[]string{"serve", "--upstream", "rediss://localhost?tls_ca=nosuch"}, nil, 2, "nosuch"},
 		{[]string{"serve", "--upstream", "rediss://localhost?tls_cert=nosuch"}, nil, 2, "tls_cert"},
+		{[]string{"serve", "--upstream", "redis+sentinel://localhost,localhost:1"}, nil, 2, "name"},
+		{[]string{"serve", "--upstream", "redis+sentinel://localhost/mymaster?sentinel_pasword=x"}, nil, 2, "sentinel_pasword"},
 		{[]string{"serve", "--listen", "tls://localhost:0"}, nil, 2, "--tls-cert"},
 		{[]string{"serve", "--tls-cert", "x"}, nil, 2, "tls://"},
 		{[]string{"serve", "--listen", "tls://localhost:0", "--tls-cert", "nosuch", "--tls-key", "x"}, nil, 2, "nosuch"},

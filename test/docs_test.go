@@ -101,6 +101,7 @@ type sitting struct {
 	redis, other *redistest.Server
 	cluster      *redistest.Cluster // from when it is first needed
 	secure       *redistest.Server  // with TLS, from when it is first needed
+	watched      *redistest.Watched // by a sentinel, from when it is first needed
 	proxy        *proxytest.Proxy
 	standIns     string // directory with programs
 	installed    string // directory in the place of the system's
@@ -197,6 +198,9 @@ func (s *sitting) shell(command string) string {
 // certificate.
 var secureURL = regexp.MustCompile(`rediss://user:password@redis\.example:6379[^"' ]*tls_key=[^"' ]*`)
 
+// sentinelURL is how the pages write that of sentinels.
+var sentinelURL = regexp.MustCompile(`redis\+sentinel://[^"' ]*/mymaster`)
+
 // pidFile is where the pages have that of cellproxy.
 const pidFile = "/run/cellproxy/cellproxy.pid"
 
@@ -228,6 +232,12 @@ func (s *sitting) translate(command string) string {
 			s.secure = redistest.Start(s.t, redistest.Options{TLS: certs.New(s.t), User: "user", Password: "password"})
 		}
 		replace = append(replace, url, s.secure.URL())
+	}
+	if url := sentinelURL.FindString(command); url != "" {
+		if s.watched == nil {
+			s.watched = redistest.StartWatched(s.t, 0, 1)
+		}
+		replace = append(replace, url, s.watched.URL())
 	}
 	replace = append(replace, s.at("6379", s.redis.Addr())...)
 	replace = append(replace, s.at("6381", s.other.Addr())...)

@@ -57,7 +57,7 @@ deletes it. It exits with 0 if nothing fails, else with 1.`,
 
 func (c *doctorConfig) addFlags(flags *pflag.FlagSet) {
 	flags.SortFlags = false
-	flags.StringVar(&c.upstream, "upstream", "", "the Redis to examine: redis://, rediss:// or unix:// URL, or redis+cluster://host:port,host:port")
+	flags.StringVar(&c.upstream, "upstream", "", "the Redis to examine: redis://, rediss:// or unix:// URL, redis+cluster://host:port,host:port, or redis+sentinel://host:port,host:port/name")
 	flags.DurationVar(&c.dialTimeout, "dial-timeout", backend.DefaultDialTimeout, "how long connecting may take")
 	flags.DurationVar(&c.upstreamTimeout, "upstream-timeout", backend.DefaultTimeout, "what serve is given: latency is judged by it")
 	flags.StringVar(&c.keyPrefix, "key-prefix", doctor.DefaultKeyPrefix, "how the key begins that is written and deleted: the user must be permitted to")

@@ -63,6 +63,10 @@ func withoutPassword(f *pflag.Flag) string {
 		if err != nil {
 			return hidden
 		}
+		if query := u.Query(); query.Has("sentinel_password") {
+			query.Set("sentinel_password", hidden)
+			u.RawQuery = query.Encode()
+		}
 		return u.Redacted()
 	}
 	return value

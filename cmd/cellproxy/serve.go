@@ -96,7 +96,7 @@ func (c *serveConfig) addFlags(flags *pflag.FlagSet) {
 	flags.StringVar(&c.tlsKey, "tls-key", "", "file of its key, in PEM")
 	flags.StringVar(&c.tlsClientCA, "tls-client-ca", "", "file of certificates, in PEM: TLS clients must show one that rests on them")
 	flags.StringVar(&c.tlsMinVersion, "tls-min-version", "1.2", "oldest TLS that clients may speak: 1.2 or 1.3")
-	flags.StringVar(&c.upstream, "upstream", "", "the Redis behind: redis://, rediss:// or unix:// URL, or redis+cluster://host:port,host:port (default: a store inside the process)")
+	flags.StringVar(&c.upstream, "upstream", "", "the Redis behind: redis://, rediss:// or unix:// URL, redis+cluster://host:port,host:port, or redis+sentinel://host:port,host:port/name (default: a store inside the process)")
 	flags.DurationVar(&c.dialTimeout, "dial-timeout", backend.DefaultDialTimeout, "how long connecting upstream may take")
 	flags.DurationVar(&c.upstreamTimeout, "upstream-timeout", backend.DefaultTimeout, "how long the upstream may leave commands unanswered before it is held to be dead; blocking commands are exempt")
 	flags.DurationVar(&c.clusterWait, "cluster-wait", backend.DefaultClusterWait, "how long a command may wait for a cluster that can't run it, while slots move or a replica takes its master's place")

@@ -116,6 +116,9 @@ func (s *Server) await() bool {
 	return false
 }
 
+// Running reports whether the server has not been killed.
+func (s *Server) Running() bool { return s.process != nil }
+
 // Pid returns the server's process id.
 func (s *Server) Pid() int {
 	return s.process.cmd.Process.Pid
