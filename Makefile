@@ -2,6 +2,7 @@
 
 STATICCHECK = honnef.co/go/tools/cmd/staticcheck@v0.8.2
 FUZZTIME ?= 30s
+SESSIONS ?= 1000
 CHAOS ?= 10m
 ROUNDS ?= 3
 
@@ -18,7 +19,8 @@ test: ## run all tests, installing Redis, a C compiler and clients if they are m
 	./test/prerequisites
 	CGO_ENABLED=1 go test -race -shuffle=on -count=1 ./...
 
-fuzz: ## run every fuzz target for FUZZTIME (default 30s)
+fuzz: ## run every fuzz target for FUZZTIME (default 30s), and play SESSIONS random sessions (default 1000)
+	CGO_ENABLED=1 go test -race -count=1 -timeout 0 -run '^TestRandomSessions$$' ./test -args -sessions $(SESSIONS)
 	@for package in $$(go list ./...); do \
 		for target in $$(go test -list '^Fuzz' $$package | grep '^Fuzz'); do \
 			echo "$$package $$target"; \
