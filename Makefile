@@ -17,7 +17,7 @@ run: build ## serve on 127.0.0.1:6380 with the embedded store; ARGS="--upstream 
 
 test: ## run all tests, installing Redis, a C compiler and clients if they are missing
 	./test/prerequisites
-	CGO_ENABLED=1 go test -race -shuffle=on -count=1 ./...
+	CGO_ENABLED=1 go test -race -shuffle=on -count=1 -timeout 30m ./...
 
 fuzz: ## run every fuzz target for FUZZTIME (default 30s), and play SESSIONS random sessions (default 1000)
 	CGO_ENABLED=1 go test -race -count=1 -timeout 0 -run '^TestRandomSessions$$' ./test -args -sessions $(SESSIONS)
