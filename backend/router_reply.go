@@ -109,7 +109,7 @@ func (r *router) answer(p *part, reply []byte) {
 // count counts the outcome of a limiter command as soon as the reply shows it.
 func (o *op) count(reply []byte) {
 	if t := o.request.Tally; t != nil && outcomeOf(reply) != unknown {
-		t.Count(reply)
+		t.Count(o.request.Limiter, reply)
 		o.request.Tally = nil
 	}
 }

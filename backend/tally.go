@@ -2,12 +2,18 @@ package backend
 
 import (
 	"bytes"
+	"math/rand/v2"
 	"sync/atomic"
+	"time"
+
+	"cellproxy/commands"
 )
 
 // Tally counts what the limiter commands of a name were answered.
 type Tally struct {
 	Admitted, Limited, Failed atomic.Uint64
+	// Keys, if set, is told of some of the keys.
+	Keys *TopKeys
 }
 
 // outcome is what a limiter command was answered.
@@ -51,9 +57,24 @@ func (t *Tally) add(o outcome, n uint64) {
 	}
 }
 
-// Count counts a reply that was not the upstream's.
-func (t *Tally) Count(reply []byte) {
-	t.add(outcomeOf(reply), 1)
+// Count counts a reply that was not one of many: that to a limiter command, as
+// the client sent it.
+func (t *Tally) Count(limiter, reply []byte) {
+	o := outcomeOf(reply)
+	t.add(o, 1)
+	if t.Keys != nil && rand.IntN(keySample) == 0 {
+		t.tellKeys(limiter, o)
+	}
+}
+
+// tellKeys tells of a call that is one of keySample.
+func (t *Tally) tellKeys(limiter []byte, o outcome) {
+	if o != admitted && o != limited {
+		return
+	}
+	if command, key := commands.RawName(limiter); command != nil {
+		t.Keys.add(key, o == limited, time.Now())
+	}
 }
 
 // tallying gathers what is alike for one addition to a Tally. It belongs to the
@@ -62,6 +83,7 @@ type tallying struct {
 	tally   *Tally
 	outcome outcome
 	n       uint64
+	keys    keySampling
 }
 
 // count counts the outcome of a limiter command as soon as it shows.
@@ -78,6 +100,9 @@ func (t *tallying) count(o *owed, part []byte) {
 		t.tally, t.outcome = o.tally, outcome
 	}
 	t.n++
+	if o.tally.Keys != nil && t.keys.next() {
+		o.tally.tellKeys(o.limiter, outcome)
+	}
 	o.tally = nil
 }
 

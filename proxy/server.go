@@ -27,6 +27,8 @@ type Config struct {
 	Backend *backend.Backend
 	// ListenFunc opens the listening socket. Default net.Listen.
 	ListenFunc func(network, addr string) (net.Listener, error)
+	// TopKeys keeps account of the keys that limiter commands are called with most.
+	TopKeys bool
 	// Version is that of the program.
 	Version string
 	// Loops read from clients where they can, as well as from the upstream. None:
@@ -62,7 +64,7 @@ func New(config Config) *Server {
 		newcomer: shown{identity: config.Backend.Default()},
 	}
 	s.empty.L = &s.mu
-	s.counters.init()
+	s.counters.init(config.TopKeys)
 	s.Change(config.Settings)
 	if s.log == nil {
 		s.log = slog.Default()

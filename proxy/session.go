@@ -208,7 +208,7 @@ func (s *session) limit(r route, cmd redcon.Command) {
 		return
 	}
 	if s.sent != nil && s.deny(&s.call) {
-		tally.Limited.Add(1)
+		tally.Count(cmd.Raw, replyLimited)
 		return
 	}
 	var run commands.Run
@@ -259,7 +259,7 @@ func (s *session) refuseAll(requests []backend.Request, refusal []byte) {
 			}
 		}
 		if r.Tally != nil {
-			r.Tally.Count(reply)
+			r.Tally.Count(r.Limiter, reply)
 		}
 		if r.Discard {
 			return nil

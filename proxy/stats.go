@@ -21,20 +21,30 @@ type counters struct {
 		kinds []atomic.Uint64
 		_     [64]byte // another line of the cache
 	}
-	tallies []backend.Tally // by kind
-	unseen  []atomic.Uint64 // by kind
+	tallies []backend.Tally  // by kind
+	unseen  []atomic.Uint64  // by kind
+	topKeys *backend.TopKeys // or nil
 
 	accepted, full, malformed, unread, panics, wrongPasswords atomic.Uint64
 }
 
-func (c *counters) init() {
+func (c *counters) init(topKeys bool) {
 	kinds := 1 + len(commands.All())
 	for i := range c.requests {
 		c.requests[i].kinds = make([]atomic.Uint64, kinds)
 	}
 	c.tallies = make([]backend.Tally, kinds)
 	c.unseen = make([]atomic.Uint64, kinds)
+	if topKeys {
+		c.topKeys = new(backend.TopKeys)
+		for i := range c.tallies {
+			c.tallies[i].Keys = c.topKeys
+		}
+	}
 }
+
+// replyLimited begins a reply that tells of a refusal.
+var replyLimited = []byte("*5\r\n:1\r\n")
 
 // counting gathers a session's requests of the same kind for one addition.
 type counting struct {
@@ -120,6 +130,10 @@ func (s *Server) Stats() Stats {
 	}
 	return stats
 }
+
+// TopKeys returns the keys that limiter commands are called with most, or nil if
+// Config does not ask for them.
+func (s *Server) TopKeys() *backend.TopKeys { return s.counters.topKeys }
 
 // Serving reports whether the server listens and is not shutting down.
 func (s *Server) Serving() bool {

@@ -47,6 +47,7 @@ type serveConfig struct {
 	admin           string
 	adminPprof      bool
 	adminOpen       bool
+	adminKeys       bool
 	pidFile         string
 	logLevel        string
 	logFormat       string
@@ -113,8 +114,9 @@ func (c *serveConfig) addFlags(flags *pflag.FlagSet) {
 	flags.StringSliceVar(&c.refuse, "refuse", proxy.DefaultRefuse, "commands to refuse; DEBUG and SHUTDOWN may be worth adding")
 	flags.StringVar(&c.pidFile, "pid-file", "", "file to write the process id to, by whoever listens: SIGUSR2 has a new process take over")
 	flags.BoolVar(&c.unprotected, "unprotected", false, "allow listening beyond loopback, where anybody who can connect is served")
-	flags.StringVar(&c.admin, "admin", "", "address to listen on for people: metrics, health and readiness over HTTP (default: none)")
+	flags.StringVar(&c.admin, "admin", "", "address to listen on for people: a status page, metrics, health and readiness over HTTP (default: none)")
 	flags.BoolVar(&c.adminPprof, "admin-pprof", false, "serve the profiles of Go under /debug/pprof/ of --admin, too")
+	flags.BoolVar(&c.adminKeys, "admin-keys", true, "show the keys that limiter commands are called with most, on --admin")
 	flags.BoolVar(&c.adminOpen, "admin-unprotected", false, "allow --admin beyond loopback, where anybody can read it")
 	flags.StringVar(&c.logLevel, "log-level", "info", "what to log: debug, info, warn or error, and what is worse")
 	flags.StringVar(&c.logFormat, "log-format", logText, "how to log: text or json")
@@ -204,7 +206,8 @@ func serve(ctx context.Context, given *pflag.FlagSet, config *serveConfig) error
 		return err
 	}
 	defer s.upgrade.close()
-	s.server = proxy.New(proxy.Config{Backend: s.upstream, ListenFunc: s.upgrade.listen, Loops: loops, Version: version(), Logger: s.log})
+	s.server = proxy.New(proxy.Config{Backend: s.upstream, ListenFunc: s.upgrade.listen, Loops: loops, Version: version(), Logger: s.log,
+		TopKeys: config.admin != "" && config.adminKeys})
 	s.apply(config, settings)
 	for _, addr := range config.listen {
 		if err := s.server.Listen(addr); err != nil {

@@ -1,5 +1,5 @@
-// Package admin lets people look at a running proxy: metrics for Prometheus, and
-// whether it lives and can serve.
+// Package admin lets people look at a running proxy: a status page, metrics for
+// Prometheus, and whether it lives and can serve.
 package admin
 
 import (
@@ -41,6 +41,7 @@ type Config struct {
 // Server is the admin listener. Call Listen, then Serve; Addr is valid between.
 type Server struct {
 	config   Config
+	began    time.Time
 	listener net.Listener
 	http     http.Server
 }
@@ -53,7 +54,7 @@ func New(config Config) *Server {
 	if config.Logger == nil {
 		config.Logger = slog.Default()
 	}
-	s := &Server{config: config}
+	s := &Server{config: config, began: time.Now()}
 	s.http = http.Server{
 		Handler: s.pages(), ReadHeaderTimeout: headerTimeout, IdleTimeout: idleTimeout,
 		ErrorLog: slog.NewLogLogger(config.Logger.Handler(), slog.LevelWarn),
@@ -97,6 +98,8 @@ func (s *Server) Serve(ctx context.Context) error {
 func (s *Server) pages() http.Handler {
 	mux := http.NewServeMux()
 	mux.Handle("GET /metrics", s.metrics())
+	mux.HandleFunc("GET /{$}", s.page)
+	mux.HandleFunc("GET /status.json", s.status)
 	mux.HandleFunc("GET /healthz", s.health)
 	mux.HandleFunc("GET /readyz", s.ready)
 	if s.config.Profiles {
