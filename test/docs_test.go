@@ -207,7 +207,10 @@ const pidFile = "/run/cellproxy/cellproxy.pid"
 // translate puts what there is in the place of what the pages say.
 func (s *sitting) translate(command string) string {
 	s.t.Helper()
-	const cluster = "redis+cluster://10.0.0.1:6379,10.0.0.2:6379"
+	const (
+		cluster   = "redis+cluster://10.0.0.1:6379,10.0.0.2:6379"
+		sentinels = "redis+sentinel://10.0.0.1:26379,10.0.0.2:26379,10.0.0.3:26379/mymaster"
+	)
 	if strings.Contains(command, cluster) && s.cluster == nil {
 		s.cluster = redistest.StartCluster(s.t, 3, 0)
 	}
@@ -226,6 +229,9 @@ func (s *sitting) translate(command string) string {
 	}
 	if s.cluster != nil {
 		replace = append(replace, cluster, s.cluster.URL())
+	}
+	if strings.Contains(command, sentinels) {
+		replace = append(replace, sentinels, redistest.StartWatched(s.t, 1, 3).URL())
 	}
 	if url := secureURL.FindString(command); url != "" {
 		if s.secure == nil {

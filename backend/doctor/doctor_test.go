@@ -389,6 +389,16 @@ func TestClusterGone(t *testing.T) {
 	}
 }
 
+// TestSentinels examines the master that they name.
+func TestSentinels(t *testing.T) {
+	findings, worst := diagnose(t, redistest.StartWatched(t, 1, 3).URL())
+	expect(t, findings["role"], OK, []string{"primary"})
+	expect(t, findings["limiter"], OK, nil)
+	if worst == Failure {
+		t.Errorf("got %v, want no failure", findings)
+	}
+}
+
 // TestInterrupted ends the examination at once.
 func TestInterrupted(t *testing.T) {
 	redis := redistest.Start(t, redistest.Options{})
