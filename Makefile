@@ -5,6 +5,7 @@ FUZZTIME ?= 30s
 SESSIONS ?= 1000
 CHAOS ?= 10m
 ROUNDS ?= 3
+ALIKE = Alike|Limiter|Pipeline|Sessions|Types|Moves|CrossProtocol
 
 help: ## list what can be made
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -18,6 +19,12 @@ run: build ## serve on 127.0.0.1:6380 with the embedded store; ARGS="--upstream 
 test: ## run all tests, installing Redis, a C compiler and clients if they are missing
 	./test/prerequisites
 	CGO_ENABLED=1 go test -race -shuffle=on -count=1 -timeout 30m ./...
+
+# What clients see must not depend on what is behind, but for the user's name.
+topologies: ## run the tests of what clients see with TLS to the upstream, and as a user of an ACL
+	./test/prerequisites
+	CGO_ENABLED=1 go test -race -count=1 -run '$(ALIKE)' ./test -args -topology tls
+	CGO_ENABLED=1 go test -race -count=1 -run '$(ALIKE)' -skip 'Random|SessionsBehave' ./test -args -topology acl
 
 fuzz: ## run every fuzz target for FUZZTIME (default 30s), and play SESSIONS random sessions (default 1000)
 	CGO_ENABLED=1 go test -race -count=1 -timeout 0 -run '^TestRandomSessions$$' ./test -args -sessions $(SESSIONS)
@@ -58,5 +65,5 @@ lint: ## check formatting, go vet, staticcheck
 
 ci: lint test ## what has to pass before a change goes in
 
-.PHONY: help build run test fuzz chaos image bench bench-proxy bench-cost bench-go pictures lint ci
+.PHONY: help build run test topologies fuzz chaos image bench bench-proxy bench-cost bench-go pictures lint ci
 .DEFAULT_GOAL := help

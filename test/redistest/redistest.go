@@ -9,6 +9,7 @@
 package redistest
 
 import (
+	"flag"
 	"fmt"
 	"net/url"
 	"os"
@@ -65,6 +66,22 @@ type Server struct {
 	output  output
 }
 
+// topology is what the servers are that a test wants nothing special of:
+// go test ./test -args -topology tls.
+var topology = flag.String("topology", "", "tls: servers want certificates; acl: and cellproxy is a user of its own; none: plain servers")
+
+// setTopology makes of the options of a plain server what the flag says.
+func setTopology(t testing.TB, options *Options) {
+	t.Helper()
+	plain := !options.TCP && !options.clustered && options.TLS == nil && options.Password == ""
+	if plain && *topology != "" {
+		options.TLS = certs.New(t)
+	}
+	if plain && *topology == "acl" {
+		options.User, options.Password = "app", "secret"
+	}
+}
+
 // Start starts a redis-server and waits until it answers. The test fails if
 // redis-server is not installed.
 func Start(t testing.TB, options Options) *Server {
@@ -73,6 +90,7 @@ func Start(t testing.TB, options Options) *Server {
 		t.Fatal("redis-server is not installed: `apt-get install redis-server`, `brew install redis`, " +
 			"or https://redis.io/docs/latest/operate/oss_and_stack/install/")
 	}
+	setTopology(t, &options)
 	s := &Server{t: t, options: options, dir: shortTempDir(t)}
 	if options.FakeClock {
 		s.clock = newClock(t, s.dir)
