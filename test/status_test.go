@@ -141,6 +141,27 @@ func TestStatusPage(t *testing.T) {
 	}
 }
 
+// TestTop looks at a load in a terminal.
+func TestTop(t *testing.T) {
+	proxy := proxytest.Start(t, "", "--admin", "127.0.0.1:0")
+	if err := hotLoad(proxy.Dial(t), 100); err != nil {
+		t.Fatal(err)
+	}
+	addr := strings.TrimPrefix(proxy.AdminURL(""), "http://")
+	stdout, stderr, code := run(t, nil, "top", "--admin", addr, "--every", "10ms", "--count", "2")
+	for _, want := range []string{"upstream up, policy error", "CL.THROTTLE", "others", `"<b>hot</b>"`, `"limited"`} {
+		if strings.Count(stdout, want) < 2 {
+			t.Errorf("it does not say %s twice: %s", want, stdout)
+		}
+	}
+	if code != 0 || stderr != "" {
+		t.Errorf("exited with %d, said %q", code, stderr)
+	}
+	if _, stderr, code := run(t, nil, "top", "--admin", "127.0.0.1:1"); code != 1 || !strings.Contains(stderr, "cannot ask cellproxy") {
+		t.Errorf("without a cellproxy: %d, %q", code, stderr)
+	}
+}
+
 // paced returns the URL of a way to a server on which status.json takes until the
 // load has gone on: a browser that does not wait for real time to pass sees it do
 // so.

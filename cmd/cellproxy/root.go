@@ -27,7 +27,7 @@ that Redis and passes every other command through.`,
 		Args:          noArgs,
 	}
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
-	root.AddCommand(newServe(), newReload(), newDoctor(), newBench(), newVersion())
+	root.AddCommand(newServe(), newReload(), newDoctor(), newBench(), newTop(), newVersion())
 	root.RunE = func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
 	return root
 }
