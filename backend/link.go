@@ -321,6 +321,9 @@ func (l *link) writeLoop() {
 		if !ok {
 			return
 		}
+		if l.lent != nil {
+			l.lent.loop.Yield()
+		}
 		if err := l.write(small, large); err != nil {
 			l.fail(err)
 			return

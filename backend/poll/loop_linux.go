@@ -5,6 +5,7 @@ import (
 	"os"
 	"runtime"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 )
@@ -21,13 +22,15 @@ const directMillis = 100
 // thread, and other goroutines can run while it waits. That costs two more
 // system calls and a look at everything else that Go may have to do; a lone
 // connection that asks and waits, asks and waits, would be slowed down by that.
-// For it the loop waits in epoll itself. Make it with New.
+// For it the loop waits in epoll itself, unless others than its handlers are at
+// work, who tell by Yield. Make it with New.
 type Loop struct {
 	poller *os.File
 	raw    syscall.RawConn
 	fd     int
 	task   sync.WaitGroup
 	direct bool // there are processors for others while the loop waits in epoll
+	yield  atomic.Bool
 
 	mu       sync.Mutex
 	handlers map[int32]Handler
@@ -107,6 +110,14 @@ func (l *Loop) Later(f func()) {
 	l.later = append(l.later, f)
 }
 
+// Yield tells that other goroutines work on what the loop's handlers deliver, so
+// that the loop is not to keep a processor from them while it waits next.
+func (l *Loop) Yield() {
+	if !l.yield.Load() {
+		l.yield.Store(true)
+	}
+}
+
 // Scratch is memory that a handler may use until it returns.
 func (l *Loop) Scratch() []byte { return l.buffer[:] }
 
@@ -129,7 +140,7 @@ func (l *Loop) run() {
 			switch found := l.look(timeout); {
 			case found == maxEvents:
 				timeout = 0
-			case found == 1 && l.direct:
+			case found == 1 && l.direct && !l.yield.Swap(false):
 				timeout = directMillis
 			default:
 				return false

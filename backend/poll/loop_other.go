@@ -19,6 +19,9 @@ func (*Loop) Remove(int, Handler) {}
 // Later does nothing.
 func (*Loop) Later(func()) {}
 
+// Yield does nothing.
+func (*Loop) Yield() {}
+
 // Scratch returns nil.
 func (*Loop) Scratch() []byte { return nil }
 
