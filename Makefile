@@ -21,10 +21,11 @@ test: ## run all tests, installing Redis, a C compiler and clients if they are m
 	CGO_ENABLED=1 go test -race -shuffle=on -count=1 -timeout 30m ./...
 
 # What clients see must not depend on what is behind, but for the user's name.
-topologies: ## run the tests of what clients see with TLS to the upstream, and as a user of an ACL
+topologies: ## run the tests of what clients see with TLS to the upstream, as a user of an ACL, and by a sentinel
 	./test/prerequisites
 	CGO_ENABLED=1 go test -race -count=1 -run '$(ALIKE)' ./test -args -topology tls
 	CGO_ENABLED=1 go test -race -count=1 -run '$(ALIKE)' -skip 'Random|SessionsBehave' ./test -args -topology acl
+	CGO_ENABLED=1 go test -race -count=1 -run '$(ALIKE)' ./test -args -topology sentinel
 
 fuzz: ## run every fuzz target for FUZZTIME (default 30s), and play SESSIONS random sessions (default 1000)
 	CGO_ENABLED=1 go test -race -count=1 -timeout 0 -run '^TestRandomSessions$$' ./test -args -sessions $(SESSIONS)

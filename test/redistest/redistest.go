@@ -43,6 +43,7 @@ type Options struct {
 	FakeClock bool
 
 	clustered bool // to be a node of a cluster
+	watched   bool // by a sentinel, which URL names
 }
 
 // firstPort is the least of 10,000 ports to choose from. A node of a cluster uses
@@ -64,21 +65,29 @@ type Server struct {
 	pair    certs.Pair
 	process *process // nil when stopped
 	output  output
+
+	sentinel *sentinel // that watches it, or nil
 }
 
 // topology is what the servers are that a test wants nothing special of:
 // go test ./test -args -topology tls.
-var topology = flag.String("topology", "", "tls: servers want certificates; acl: and cellproxy is a user of its own; none: plain servers")
+var topology = flag.String("topology", "", "tls: servers want certificates; acl: and cellproxy is a user of its own; sentinel: they are watched; none: plain servers")
 
 // setTopology makes of the options of a plain server what the flag says.
 func setTopology(t testing.TB, options *Options) {
 	t.Helper()
 	plain := !options.TCP && !options.clustered && options.TLS == nil && options.Password == ""
-	if plain && *topology != "" {
-		options.TLS = certs.New(t)
+	if !plain {
+		return
 	}
-	if plain && *topology == "acl" {
+	switch *topology {
+	case "sentinel":
+		options.TCP, options.watched = true, true
+	case "acl":
 		options.User, options.Password = "app", "secret"
+		options.TLS = certs.New(t)
+	case "tls":
+		options.TLS = certs.New(t)
 	}
 }
 
@@ -100,6 +109,9 @@ func Start(t testing.TB, options Options) *Server {
 	}
 	t.Cleanup(s.cleanUp)
 	s.start()
+	if options.watched {
+		s.sentinel = startSentinel(t, s.port, 1)
+	}
 	return s
 }
 
@@ -138,10 +150,13 @@ func (s *Server) Addr() string {
 	return fmt.Sprintf("127.0.0.1:%d", s.port)
 }
 
-// URL returns the server's address as redis://, rediss:// or unix:// URL.
+// URL returns the server's address as redis://, rediss:// or unix:// URL, or that of
+// the sentinel that knows it.
 func (s *Server) URL() string {
 	u := url.URL{Scheme: "unix", Path: s.Socket()}
 	switch {
+	case s.sentinel != nil:
+		u = url.URL{Scheme: "redis+sentinel", Host: s.sentinel.addr(), Path: masterName}
 	case s.options.TLS != nil:
 		query := url.Values{"tls_ca": {s.options.TLS.File}, "tls_cert": {s.pair.Cert}, "tls_key": {s.pair.Key}}
 		u = url.URL{Scheme: "rediss", Host: s.Addr(), RawQuery: query.Encode()}
