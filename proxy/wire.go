@@ -74,6 +74,10 @@ func (s *session) noteClient(cmd redcon.Command) {
 	case sub == "REPLY" && len(cmd.Args) == 3:
 		s.lasting = true // what is not answered tells nothing
 		s.noteReplyMode(string(cmd.Args[2]))
+	case sub == "PAUSE":
+		s.lasting = true // who has paused others can end that, and stands behind none
+	case sub == "UNPAUSE":
+		s.server.config.Backend.Pause(0)
 	case sub == "CACHING":
 		s.leaving = false // lasts for one command
 	case ownClient[sub]:

@@ -66,3 +66,27 @@ func TestClientPauseMayBeWrong(t *testing.T) {
 		}
 	}
 }
+
+// TestClientPauseInATransaction has a pause begin where cellproxy can't see it:
+// who asked for it can end it.
+func TestClientPauseInATransaction(t *testing.T) {
+	redis := redistest.Start(t, redistest.Options{})
+	proxy := proxytest.Start(t, redis.URL(), "--upstream-timeout", "30s")
+	admin, writer := proxy.Dial(t), proxy.Dial(t)
+	writer.Do("PING")
+	admin.Do("MULTI")
+	admin.Do("CLIENT", "PAUSE", "60000", "WRITE")
+	if got := admin.Do("EXEC"); got != "*1\r\n+OK\r\n" {
+		t.Fatalf("EXEC = %q", got)
+	}
+	writer.Send([]string{"INCR", "k"})
+	await(t, "a client to wait", func() bool {
+		return strings.Contains(admin.Do("INFO", "clients"), "\r\nblocked_clients:1\r\n")
+	})
+	if got := admin.Do("CLIENT", "UNPAUSE"); got != "+OK\r\n" {
+		t.Fatalf("CLIENT UNPAUSE = %q", got)
+	}
+	if got := writer.Reply(); got != ":1\r\n" {
+		t.Errorf("INCR = %q", got)
+	}
+}
