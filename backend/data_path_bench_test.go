@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"cellproxy/backend/cluster"
 	"cellproxy/commands"
 )
 
@@ -40,7 +41,7 @@ func BenchmarkFramer(b *testing.B) {
 // BenchmarkSendQueue queues commands and takes them for writing; a figure is
 // for one command.
 func BenchmarkSendQueue(b *testing.B) {
-	get := appendCommand(nil, "GET", "key:000000012345")
+	get := cluster.AppendCommand(nil, "GET", "key:000000012345")
 	limiter := commands.Lookup([]byte("CL.THROTTLE"))
 	var call commands.Call
 	if err := limiter.Parse([][]byte{[]byte("CL.THROTTLE"), []byte("user123"), []byte("15"), []byte("30"), []byte("60")}, &call); err != nil {

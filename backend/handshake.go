@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"time"
 
+	"cellproxy/backend/cluster"
 	"cellproxy/commands"
 )
 
@@ -153,7 +154,7 @@ func preparation(db int) []step {
 func greet(c *callConn, steps []step) (w welcome, err error) {
 	var b []byte
 	for _, s := range steps {
-		b = appendCommand(b, s.args...)
+		b = cluster.AppendCommand(b, s.args...)
 	}
 	// Written beside the reading: an in-memory connection holds no bytes.
 	written := make(chan error, 1)

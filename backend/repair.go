@@ -5,6 +5,7 @@ import (
 	"net"
 	"time"
 
+	"cellproxy/backend/cluster"
 	"cellproxy/commands"
 )
 
@@ -43,7 +44,7 @@ func (r *repairer) run(limiter []byte, batch bool) (reply []byte, err error) {
 	}
 	deadline := time.Now().Add(r.timeout)
 	if batch {
-		_, err = r.conn.call(appendCommand(nil, "SCRIPT", "LOAD", call.Command().Script.Batch.Source), deadline)
+		_, err = r.conn.call(cluster.AppendCommand(nil, "SCRIPT", "LOAD", call.Command().Script.Batch.Source), deadline)
 	}
 	if err == nil {
 		reply, err = r.conn.call(call.AppendEval(nil), deadline)

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
-	"strconv"
 )
 
 // errReply is wrapped by every error about bytes from the upstream that are
@@ -116,19 +115,4 @@ func headerLength(line []byte) (int, error) {
 		n = n*10 + int(c-'0')
 	}
 	return n, nil
-}
-
-// appendCommand appends a command as the RESP array a client sends.
-func appendCommand(dst []byte, args ...string) []byte {
-	dst = append(dst, '*')
-	dst = strconv.AppendInt(dst, int64(len(args)), 10)
-	dst = append(dst, '\r', '\n')
-	for _, arg := range args {
-		dst = append(dst, '$')
-		dst = strconv.AppendInt(dst, int64(len(arg)), 10)
-		dst = append(dst, '\r', '\n')
-		dst = append(dst, arg...)
-		dst = append(dst, '\r', '\n')
-	}
-	return dst
 }

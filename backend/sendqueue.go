@@ -3,6 +3,7 @@ package backend
 import (
 	"net"
 
+	"cellproxy/backend/cluster"
 	"cellproxy/commands"
 )
 
@@ -84,7 +85,7 @@ func (q *sendQueue) closeBatch() {
 			q.loaded = make(map[*commands.Script]bool)
 		}
 		q.loaded[o.Script] = true
-		q.tail = appendCommand(q.tail, "SCRIPT", "LOAD", o.Script.Batch.Source)
+		q.tail = cluster.AppendCommand(q.tail, "SCRIPT", "LOAD", o.Script.Batch.Source)
 	}
 	q.tail = o.Script.AppendRuns(q.tail, o.runs, o.Count)
 	q.size += len(q.tail) - before

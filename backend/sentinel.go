@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+
+	"cellproxy/backend/cluster"
 )
 
 // switchMaster is where sentinels say that there is another master.
@@ -163,7 +165,7 @@ func (s *sentinels) connectTo(ctx context.Context, addr string, id Identity) (co
 // to say.
 func checkMaster(ctx context.Context, conn net.Conn) error {
 	deadline, _ := ctx.Deadline()
-	reply, err := newCallConn(conn).call(appendCommand(nil, "ROLE"), deadline)
+	reply, err := newCallConn(conn).call(cluster.AppendCommand(nil, "ROLE"), deadline)
 	if err != nil {
 		return err
 	}

@@ -12,6 +12,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"cellproxy/backend/cluster"
 )
 
 // fakeUpstream is a server whose replies the test decides.
@@ -218,7 +220,7 @@ func newTestBackend(t *testing.T, url string, timeout time.Duration) *Backend {
 }
 
 func request(args ...string) Request {
-	return Request{Bytes: appendCommand(nil, args...)}
+	return Request{Bytes: cluster.AppendCommand(nil, args...)}
 }
 
 func TestStreamKeepsOrderAcrossSessions(t *testing.T) {

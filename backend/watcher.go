@@ -10,6 +10,8 @@ import (
 	"strconv"
 	"sync"
 	"time"
+
+	"cellproxy/backend/cluster"
 )
 
 const (
@@ -192,7 +194,7 @@ func (c *denyCache) connect() (net.Conn, error) {
 		conn.Close()
 		return nil, fmt.Errorf("%w: it asks for a password", errUntracked)
 	}
-	reply, err := newCallConn(conn).call(appendCommand(nil, "CLIENT", "TRACKING", "ON"), time.Now().Add(c.backend.config.DialTimeout))
+	reply, err := newCallConn(conn).call(cluster.AppendCommand(nil, "CLIENT", "TRACKING", "ON"), time.Now().Add(c.backend.config.DialTimeout))
 	if err == nil && reply[0] == '-' {
 		err = fmt.Errorf("%w: %s", errUntracked, bytes.TrimSpace(reply[1:]))
 	}
@@ -240,10 +242,10 @@ func (c *denyCache) nextRound(conn net.Conn) []byte {
 	c.round = round{open: true, keys: c.unread[:n:n], writes: c.all.writes.Load()}
 	c.unread = c.unread[n:]
 	c.asked = false
-	b := appendCommand(nil, "TIME")
+	b := cluster.AppendCommand(nil, "TIME")
 	for _, d := range c.round.keys {
-		b = appendCommand(b, "GET", d.key)
-		b = appendCommand(b, "PTTL", d.key)
+		b = cluster.AppendCommand(b, "GET", d.key)
+		b = cluster.AppendCommand(b, "PTTL", d.key)
 	}
 	conn.SetReadDeadline(time.Now().Add(c.backend.config.Timeout))
 	c.round.sentAt = c.now()

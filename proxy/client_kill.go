@@ -69,14 +69,10 @@ func (s *session) kill(cmd redcon.Command) {
 // upstream says of connections, if their types matter.
 func (c *clients) victims(v victims, asker *session, private map[int64]string) (found []*session) {
 	for _, other := range c.all() {
-		user := other.shown.Load().identity.User
-		if user == "" {
-			user = "default"
-		}
 		switch {
 		case v.id != 0 && v.id != other.id:
 		case v.sparesMe && other == asker:
-		case v.user != "" && v.user != user:
+		case v.user != "" && v.user != other.shown.Load().user():
 		case v.addr != "" && v.addr != other.conn.RemoteAddr().String():
 		case v.laddr != "" && v.laddr != other.conn.LocalAddr().String():
 		case v.only != "" && (v.only == "PUBSUB") != isSubscriber(other.line(private)):

@@ -20,6 +20,14 @@ type shown struct {
 	identity backend.Identity
 }
 
+// user returns the name of who the upstream takes the session for.
+func (s *shown) user() string {
+	if s.identity.User == "" {
+		return "default"
+	}
+	return s.identity.User
+}
+
 // show publishes what others may see of the session.
 func (s *session) show() {
 	s.shown.Store(&shown{string(s.name), s.identity})
@@ -127,11 +135,7 @@ func (s *session) line(private map[int64]string) string {
 	if line, found := private[s.out.privateID(false)]; found {
 		return withOwnFields(line, own)
 	}
-	user := seen.identity.User
-	if user == "" {
-		user = "default"
-	}
 	return fmt.Sprintf("id=%s addr=%s laddr=%s fd=-1 name=%s age=%s idle=0 flags=N db=%d sub=0 psub=0 ssub=0 multi=-1 "+
 		"qbuf=0 qbuf-free=0 argv-mem=0 multi-mem=0 rbs=0 rbp=0 obl=0 oll=0 omem=0 tot-mem=0 events=r cmd=NULL user=%s redir=-1 resp=%d",
-		own["id"], own["addr"], own["laddr"], own["name"], own["age"], seen.identity.DB, user, seen.identity.Protocol)
+		own["id"], own["addr"], own["laddr"], own["name"], own["age"], seen.identity.DB, seen.user(), seen.identity.Protocol)
 }

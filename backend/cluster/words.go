@@ -28,7 +28,7 @@ func cutNumber(b []byte) (n int, rest []byte) {
 }
 
 // AppendCommand appends a command of these words in RESP.
-func AppendCommand(dst []byte, words ...[]byte) []byte {
+func AppendCommand[Word string | []byte](dst []byte, words ...Word) []byte {
 	dst = append(dst, '*')
 	dst = strconv.AppendInt(dst, int64(len(words)), 10)
 	dst = append(dst, '\r', '\n')
